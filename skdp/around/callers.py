@@ -1,8 +1,8 @@
-"""Which classes may call a fit without a word, and what others do to its claim.
+"""Classes that may call a fit without a warning, and the effect of other classes on its claim.
 
 A caller is safe only if each fit inside it sees a table in which one record changes at most one record, with
-public labels, weights and number of rows. Each class of the first table was read in its library's sources.
-Everything else is named: the second table says what some of them do.
+public labels, weights and number of rows. Each class of the first table was read in its library's sources. Every
+other class is named; the second table describes the effect of some of them.
 """
 
 from collections.abc import Callable, Iterator
@@ -179,7 +179,7 @@ _SEARCH = (
 
 
 def _searches(caller: object) -> bool:
-    """Whether a class is a search of hyper-parameters, by what all of them have."""
+    """Whether a class is a search of hyper-parameters, by the attributes that all of them have."""
     if isinstance(caller, type) or not hasattr(caller, "cv") or not hasattr(caller, "refit"):
         return False
     return hasattr(caller, "scoring") or hasattr(type(caller), "best_params_")
@@ -239,7 +239,7 @@ def about_call(caller: object, inner: object, sparse: bool = False) -> Iterator[
 
 
 def named(caller: object, inner: object) -> bool:
-    """Whether a caller is itself not known to be safe, and what is inside it was looked at or is known."""
+    """Whether a caller is itself not known to be safe, and estimators inside it were looked at or are known."""
     try:
         seen = bool(nested(caller)) or _WORDS.nearest(caller) is not None
         return seen and any(True for _ in _about_itself(caller, inner))

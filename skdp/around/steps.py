@@ -143,12 +143,12 @@ SAFE_STEPS: Kinds[tuple[Verdict, str]] = Kinds(
             _number("n_components", "shows the number of rows by its number of columns"),
             "``SparseRandomProjection(n_components=20)``: any number, not ``'auto'``",
         ),
-        # What was fitted before, on public rows.
+        # Steps that were fitted before, on public rows.
         ("sklearn.frozen", "FrozenEstimator"): (
             _frozen,
             "``FrozenEstimator`` around a step that was fitted on public rows",
         ),
-        # Public lists in place of what the records show.
+        # Public lists in place of lists that the records show.
         ("sklearn.preprocessing", "OneHotEncoder"): (_listed_categories, "``OneHotEncoder(categories=...)``"),
         ("sklearn.preprocessing", "OrdinalEncoder"): (_listed_categories, "``OrdinalEncoder(categories=...)``"),
         ("sklearn.feature_extraction.text", "CountVectorizer"): (
@@ -196,10 +196,10 @@ _SPARSE: Kinds[Callable[[Any], bool]] = Kinds(
 
 
 def declared(thing: object) -> bool:
-    """Whether a class, or a function, says by ``learns_from_data = False`` that it takes nothing from records.
+    """Whether a class, or a function, declares by ``learns_from_data = False`` that it takes nothing from records.
 
-    What a class of skdp says holds for no subclass elsewhere, which may override anything, and what an object says
-    in the place of another one, by ``__getattr__``, holds for neither.
+    A declaration of a class of skdp holds for no subclass elsewhere, which may override anything, and a
+    declaration by ``__getattr__`` in the place of another object holds for neither of the two.
     """
     kind = thing if isinstance(thing, type) else type(thing)
     said = (getattr(thing, "__dict__", None) or {}).get("learns_from_data")
@@ -317,7 +317,7 @@ def about_steps(steps: Iterable[object], sparse: bool = False) -> Iterator[str]:
 
 
 def about_target(wrapper: Any) -> Iterator[str]:
-    """Lines on what a TransformedTargetRegressor does to the target before a fit."""
+    """Lines on the change of the target by a TransformedTargetRegressor before a fit."""
     if wrapper.transformer is not None:
         yield from about_steps([wrapper.transformer])
     elif wrapper.func is not None and not declared(wrapper.func):
@@ -333,7 +333,7 @@ def about_target(wrapper: Any) -> Iterator[str]:
 
 
 def paid_steps(steps: Iterable[object]) -> Iterator[str]:
-    """Names of the private transformers among fitted steps: their own reports say what they cost."""
+    """Names of the private transformers among fitted steps: their own reports have their cost."""
     for step in steps:
         if _is_nothing(step):
             continue

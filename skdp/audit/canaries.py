@@ -56,8 +56,8 @@ def insert_phrases(
     """Insert each phrase exactly ``n_times`` at random positions; the given sentences stay as they are.
 
     Inside sentences, each place between two words, before the first and after the last is equally likely.
-    Positions are those of the original text, so no phrase breaks another. As sentences of their own, phrases stand
-    at random positions between sentences.
+    Positions are positions of the original text, so no phrase breaks another. As sentences of their own, phrases
+    stand at random positions between sentences.
     """
     inserted = [phrase for phrase in phrases for _ in range(n_times)]
     # Phrases that get the same place stand in random order there.

@@ -33,9 +33,9 @@ def cbow_log_perplexity(
 
     Notes
     -----
-    The mean of two vectors has the mean of their logits. So the sums of exponentials for all pairs of
-    context words are the product of the matrix exp(logits / 2) with its own transpose, and millions of
-    phrases take seconds.
+    The mean of two vectors has the mean of their logits. Therefore the sums of exponentials for all pairs of
+    context words are the product of the matrix exp(logits / 2) with its own transpose, and millions of phrases
+    take seconds.
 
     Examples
     --------

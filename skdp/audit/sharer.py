@@ -36,7 +36,7 @@ def secret_sharer(
     that has memorised a canary finds it more likely than nearly all of them. The same is done with phrases that
     are not in the text, whose ranks must look uniform.
 
-    The result is a measurement and no proof. A low figure proves nothing: another attack may find more.
+    The result is a measurement. A low figure is no proof of privacy: another attack may find more.
 
     Parameters
     ----------

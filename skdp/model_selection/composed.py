@@ -44,7 +44,7 @@ CLASSIFICATION = (*(name for name in NAMES if name not in REGRESSION), "f1_macro
 
 @dataclass(frozen=True)
 class UserTable:
-    """The rows of the user, as they are, and what is public of them.
+    """The rows of the user, as they are, and their public facts.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ SCORING: object = parameter(
 
 
 class ComposedFit(PrivateFit[ComposedRows]):
-    """A fit whose releases are those of fits and evaluations inside it."""
+    """A fit that releases through the fits and evaluations inside it alone."""
 
     _record_checks = "accepted by the estimators"
     _leaks_name_steps = True

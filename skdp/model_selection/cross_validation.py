@@ -1,4 +1,4 @@
-"""Cross-validation that is paid for: k fits and k evaluations, charged once as what one record takes part in."""
+"""Private cross-validation: k fits and k evaluations, charged once as the releases of one record."""
 
 from typing import Any, Unpack
 
@@ -113,7 +113,7 @@ def cross_validate(
     ----------
     estimator : private classifier or regressor, or a Pipeline that ends in one
         Not changed. Its ``epsilon``, ``delta``, ``adjacency``, ``unit``, ``n_public`` and ``random_state`` are
-        replaced by those of the folds.
+        replaced by the folds' values.
     groups : array-like of shape (n_samples,), default=None
         Who each row belongs to; needed by, and allowed with, ``unit="group"`` only. All rows of a group are
         in one fold.
@@ -136,8 +136,7 @@ def cross_validate(
           that share training rows depend on each other in an unknown way.
         * ``evaluation``: list of `skdp.metrics.Evaluation`, one a fold, with intervals and curves.
         * ``estimator``: list of fitted models.
-        * ``privacy``: `PrivacyReport` of it all. Reports of single models and evaluations say what they cost
-          alone.
+        * ``privacy``: `PrivacyReport` of it all. The report of a single model or evaluation has its cost alone.
 
     See Also
     --------

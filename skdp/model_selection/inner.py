@@ -249,7 +249,7 @@ class InnerEstimator:
 
 
 def _steps(pipeline: Pipeline) -> list[BaseEstimator]:
-    """The steps of a pipeline in order, those of pipelines inside it among them."""
+    """The steps of a pipeline in order, with the steps of pipelines inside it."""
     found = []
     for _, step in pipeline.steps:
         found += _steps(step) if isinstance(step, Pipeline) else [step]

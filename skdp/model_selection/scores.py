@@ -149,7 +149,7 @@ def released_score(
 def _by_rows(predict: Callable[[object], object], X: Any) -> Any:
     """Predictions of all rows; if they fail together, of each row by itself, None where that fails.
 
-    So a row that cannot be predicted changes its own number and no other.
+    A row that cannot be predicted then changes its own number and no other.
     """
     try:
         return on_host(predict(X))

@@ -60,7 +60,7 @@ def _check_shape(name: str, value: object) -> None:
 
 
 class SearchDecision(NamedTuple):
-    """The sizes of the parts, and what a trial may cost: the session's plan."""
+    """The sizes of the parts, and the largest cost of a trial: the session's plan."""
 
     parts: PartSizes
     plan: Any
@@ -81,9 +81,9 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
 
     Notes
     -----
-    **Privacy.** Records (or whole groups) are divided once, by fresh randomness that does not read them. A unit
-    is in one part: if it is in the part to fit on, the fit differs and the score of the released model does not
-    read it; if it is in the other, only the score does. So one trial costs what a fit *or* a score costs,
+    **Privacy.** Records (or whole groups) are divided once, by fresh randomness that does not read them. A unit is
+    in one part: if it is in the part to fit on, the fit differs and the score of the released model does not read
+    it; if it is in the other, only the score does. One trial therefore costs a fit *or* a score,
     ``base_epsilon_``, and not both. Trials are independent and have one law. The best of K of them, K random and
     never shown, costs (epsilon, delta) in all: `skdp.privacy.mechanisms.best_of.bound` has the proof. Ties are
     broken at random, and a trial that fails has the worst score. There is no ``cv_results_``, no number of trials,
@@ -157,7 +157,7 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
     test_size: float = parameter(share(), "Part of the records (or groups) to score on.", default=0.2)
     best_estimator_: Any = fitted(
         "estimator",
-        "Fitted to the part of ``1 - test_size`` of the records. Its `privacy_` is that of the search.",
+        "Fitted to the part of ``1 - test_size`` of the records. Its `privacy_` is the report of the search.",
     )
     best_params_: dict[str, Any] = fitted("dict", "The parameters that were drawn for it.")
     best_score_: ReleasedScore = fitted(
@@ -411,7 +411,8 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
 
     def _report(self, session: PrivacySession, problem: SearchProblem, solution: Solution) -> PrivacyReport:
         report = super()._report(session, problem, solution)
-        # The winner's own claim is not what it cost: it was chosen. So its score has no intervals.
+        # The winner's own claim is not its cost, because it was chosen. Its score has no intervals for the same
+        # reason.
         attributes = cast("dict[str, Any]", solution.attributes)
         attributes["best_estimator_"].privacy_ = report
         score, noise = attributes["best_score_"]

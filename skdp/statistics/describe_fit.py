@@ -20,8 +20,8 @@ from skdp.statistics.fits import CAUTION, MEAN_TAIL, Statistic, points_of_levels
 from skdp.statistics.frames import Codes, Columns, category_codes, check_categories, labels_of
 
 LEVELS = np.array([0.25, 0.5, 0.75])
-# Parts of mu^2 of a column of numbers and of one of categories, by what their errors are worth beside each other;
-# then parts of the numbers' share. Choices: tools/describe_shares.py shows that errors hardly depend on these.
+# Weights in mu^2 of a column of numbers and of a column of categories, by the importance of their errors; then
+# parts of the numbers' share. Choices: tools/describe_shares.py shows that errors hardly depend on these.
 OF_NUMBERS, OF_CATEGORIES = 5.0, 1.0
 COUNTS, WINDOWS, INSIDE, MEANS, QUARTILES = 0.05, 0.33, 0.05, 0.28, 0.29
 WHOLE_REACH = 1.0  # least half length of a released window of whole numbers: 0 and 1 are in it
@@ -31,7 +31,7 @@ GROUPS = 0.3  # of the numbers' share, where means by group are wanted: the othe
 
 @dataclass(frozen=True)
 class FrameProblem(ColumnProblem):
-    """The columns of numbers (or, without any, the codes), the codes of categories, and what of them is public."""
+    """The columns of numbers (or, without any, the codes), the codes of categories, and their public facts."""
 
     records: PrivateRecords
     codes: PrivateRecords | None
@@ -123,7 +123,7 @@ class Describe(Statistic):
         return FrameProblem(records, {}, (), tables, columns, joint)
 
     def _tables(self, columns: Columns) -> dict[object, tuple[int, ...]]:
-        """Sizes of the table of each column of categories: its labels, and with ``by`` those of the groups."""
+        """Sizes of the table of each column of categories: its labels, and with ``by`` the groups' labels."""
         size = {name: len(labels) for name, labels in columns.categories.items()}
         return {
             name: (k,) if self.by is None or name == self.by else (k, size[self.by]) for name, k in size.items()

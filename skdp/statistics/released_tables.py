@@ -142,7 +142,7 @@ def claim_text(report: PrivacyReport) -> str:
 
 
 def _about(report: PrivacyReport, *, clipped: bool = False) -> str:
-    """One line on what was released and how: public numbers and parameters alone."""
+    """One line on the release and its noise: public numbers and parameters alone."""
     more = "; values beyond low and high count as these, which ± leaves out" if clipped else ""
     return f"±: standard deviation of the noise{more}. {claim_text(report)}"
 
