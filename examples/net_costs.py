@@ -61,7 +61,7 @@ def seconds_of(name, way, steps):
         model = DPCNNClassifier(architecture=name, image_shape=published.shape, classes=classes, **settings)
         X = rng.random((n, np.prod(published.shape)), dtype=np.float32)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of what random records teach a net, and of the seed
+        warnings.simplefilter("ignore")  # warnings that random records teach a net nothing, and of the seed
         model.fit(X, rng.integers(0, published.n_outputs, n))
     return float(np.min(np.diff(stamps)))
 

@@ -1,6 +1,6 @@
 """
-What random sparsification does to a small net
-==============================================
+Random sparsification of a small net
+====================================
 
 This script checks claims of Zhu & Blaschko (2023) on a net of 2,410 parameters and the digits of scikit-learn. It
 fixes the noise and not epsilon, so it has no privacy: sums are released with ``epsilon=inf``, and noise is added

@@ -1,6 +1,6 @@
 """
-What mlflow, skops, ONNX, optuna, fairlearn, skrub and dask do around a private fit
-===================================================================================
+Private fits with mlflow, skops, ONNX, optuna, fairlearn, skrub and dask
+========================================================================
 
 Runs every statement of the guide's page "With the tools you have". It needs a virtual environment of its own::
 
@@ -176,7 +176,7 @@ def onnx_page():
 
 
 def optuna_page():
-    """Trials, who pays for them, and what they show."""
+    """Trials, their charges, and their results."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
