@@ -114,8 +114,9 @@ class NetTask:
         return flat
 
     def record_outputs(self, parameters: NDArray[np.float32], X: Matrix) -> Vector:
-        """Outputs of private rows: calls get 64 rows and one thread of BLAS, as in `require_batch_independence`. A
-        call's shapes then tell nothing of the number of rows, which groups keep private.
+        """Outputs of private rows: calls get 64 rows and one thread of BLAS, as in `require_batch_independence`.
+
+        A call's shapes then tell nothing of the number of rows, which groups keep private.
         """
         from skdp.kernels import one_blas_thread
 
