@@ -1,7 +1,7 @@
 """Clipped gradients of CBOW with negative sampling, added over units as integers.
 
-A window is a row of word ids from 1 on: its target, then its context; 0 is no word. What is computed for a unit
-is a loop over its own windows: the same bits wherever the unit stands and whatever other units are there.
+A window is a row of word ids from 1 on: its target, then its context; 0 is no word. A unit's sum is a loop over
+its own windows: the same bits wherever the unit stands and whatever other units are there.
 """
 
 import math

@@ -5,8 +5,8 @@ new loss is such a class and such a row; its code is its place in the table. Pas
 parameter, and choose the function by the code. `code_of` refuses a loss without a row; a code without a row gives
 NaN, so that no record adds anything.
 
-Privacy: what a function returns follows from its arguments alone, with the same bits for a row at every place of a
-block, because each operation is rounded by itself.
+Privacy: the result of a function follows from its arguments alone, with the same bits for a row at every place of
+a block, because each operation is rounded by itself.
 """
 
 import math

@@ -40,7 +40,7 @@ DEPTH = BLOCK + 128  # roundings of a term of a sum over any number of rows, see
 
 
 class Shape(Protocol):
-    """What is public of the records: `skdp.privacy.PublicShape`."""
+    """Public facts of the records: `skdp.privacy.PublicShape`."""
 
     @property
     def n_features(self) -> int: ...
@@ -81,7 +81,7 @@ def threshold(loss: Loss) -> float:
 
 
 class Domain:
-    """What is public about the objective: its constants, its rounding errors, and tau.
+    """Public facts of the objective: its constants, its rounding errors, and tau.
 
     Attributes
     ----------

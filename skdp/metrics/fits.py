@@ -1,4 +1,4 @@
-"""The fits behind `skdp.metrics`: each releases what its scores need through a session, as any private fit."""
+"""The fits behind `skdp.metrics`: each releases its statistics through a session, as any private fit."""
 
 import math
 import sys
@@ -39,7 +39,7 @@ from skdp.statistics.column_moments import released_once
 FINER = ((8000.0, 256), (2000.0, 128), (0.0, 64))
 MOST_BINS = 128  # but for the 256 that are shipped: larger strategies take seconds to compute
 FURTHEST = 4.0  # logit of a threshold that the bins are laid around: p = .018 to .982; a choice
-# What an evaluation alone assumes of its model.
+# Assumptions on the model that only an evaluation has.
 MODEL_IS_PUBLIC = (
     "the model is released, or was fitted to other people: its own training rows are not protected here"
 )
@@ -103,7 +103,7 @@ class EvaluationFit(PrivateFit[EvaluationProblem]):
         return Decision(steps=gaussian_steps(session, (self._purpose, 1.0, 1)))
 
     def _solution(self, records: PrivateRecords, answers: Floats, noise: object, **more: object) -> Solution:
-        """What was released, the noise in it, and the public numbers that scores are made with."""
+        """The released numbers, their noise, and the public numbers that scores are made with."""
         shown = {
             "answers_": answers,
             "noise_std_": noise,
@@ -255,7 +255,7 @@ class TwoClassTable(EvaluationFit):
         return strategy("table", self._grid(effective_n)[0].n_bins, self.adjacency)
 
     def evaluation(self) -> ClassificationEvaluation:
-        """What the fitted release says."""
+        """The result of the fitted release."""
         grid, first = self._grid(self.effective_n_)
         matrix = scaled(self._matrix(self.effective_n_))
         noisy = NoisyTable.solved(matrix, self.answers_, self.noise_std_, self.total_)

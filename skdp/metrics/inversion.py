@@ -1,4 +1,4 @@
-"""Scores and intervals of a noisy table, by inversion: which values of a score fit what was released?
+"""Scores and intervals of a noisy table, by inversion: the values of a score that agree with the release.
 
 The release gives for the table x (the number of units in each cell) the least-squares estimate z, whose errors are
 normal with a known covariance S. Every score here is a ratio f(x) / g(x). For a value a let h = f(z) - a g(z).
@@ -118,7 +118,7 @@ def least_squares(strategy: Floats, *, known: bool) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, eq=False)
 class NoisyTable:
-    """What is known of the counts in a table.
+    """Released facts of the counts in a table.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class NoisyTable:
         The public number of units, None where it is not public.
     strategy : ndarray of shape (n_answers, n_cells)
     answers : ndarray of shape (n_answers,)
-        What was released: ``strategy @ x`` with noise of one standard deviation.
+        The release: ``strategy @ x`` with noise of one standard deviation.
     """
 
     counts: Floats

@@ -362,7 +362,8 @@ def _numbers(given: object, name: str) -> Floats:
 def _typed_numbers(given: object) -> Floats | None:
     """Scores as float64, or None where the type of their container, which is public, is not one of numbers.
 
-    A container without a type, such as a list, is read cell by cell: what is no number is NaN, and nothing raises.
+    A container without a type, such as a list, is read cell by cell: a cell that is no number is NaN, and nothing
+    raises.
     """
     from skdp.base.cells import as_cells, is_untyped, number
 

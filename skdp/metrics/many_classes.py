@@ -61,7 +61,7 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
         Calibration of the confidence: the share of right predictions, and the mean confidence, in merged bins.
     classes_ : ndarray of shape (n_classes,)
     privacy_ : PrivacyReport
-        What all of it costs together.
+        The report of all releases together.
     """
 
     _kind = "a model of three or more classes"
@@ -240,7 +240,7 @@ class ManyClassTables(EvaluationFit):
             )
 
     def read(self, X: object, y: object = None, groups: object = None) -> EvaluationProblem:
-        """Find the cells of each row; they are what the record is from here on."""
+        """Find the cells of each row; from here on the record is its cells."""
         count_rows(X, y)
         classes = classes_of(self.model)
         k = len(classes)
@@ -278,7 +278,7 @@ class ManyClassTables(EvaluationFit):
         ]
 
     def evaluation(self) -> ManyClassEvaluation:
-        """What the fitted release says."""
+        """The result of the fitted release."""
         flat, *matrices = map(scaled, self._matrices())
         ends = np.cumsum([len(flat), *map(len, matrices)])
         counts, *others = np.split(self.answers_, ends[:-1])

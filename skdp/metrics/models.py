@@ -1,4 +1,4 @@
-"""What an evaluation asks of a model: its classes, and one score for each row, from this row alone.
+"""The calls of an evaluation to a model: its classes, and one score for each row, from this row alone.
 
 Privacy
 -------
@@ -29,7 +29,7 @@ from skdp.base.cells import as_cells, check_collected, is_untyped, label_codes
 from skdp.kernels.protocols import Floats, Integers, is_cupy
 
 AT_ONCE = 64  # rows of a call where positions may matter, as many as `check_batch_independence` looks at
-MAX_CELL = 1e30  # of the generated rows; scikit-learn's trees refuse what float32 does not hold
+MAX_CELL = 1e30  # largest cell of the generated rows; scikit-learn's trees refuse numbers beyond float32
 
 
 def kind_of(model: object) -> str:

@@ -19,7 +19,7 @@ class ReleasedScore(Released):
         Standard deviation of the noise in ``value``, a public number. Of a quotient of noisy numbers: the longer
         side of ``noise_interval``, over 1.96; where that is the whole range of the score, at least as much.
     privacy_ : PrivacyReport
-        What the release cost: the same for all scores of one evaluation.
+        The report of the release: the same for all scores of one evaluation.
     noise_interval : (float, float) or None
         With probability ``confidence_level`` over the noise it covers the score of the evaluated records. None
         where the threshold was chosen by looking at the released table.

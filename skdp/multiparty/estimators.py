@@ -146,7 +146,7 @@ class GradientPerturbationFit(MultipartyFit):
         return tell
 
     def privacy_at(self, iteration: int) -> PrivacyReport:
-        """Report what somebody learns who sees the iterate of one round, and no other.
+        """Report the claim against an observer who sees the iterate of one round, and no other.
 
         Parameters
         ----------

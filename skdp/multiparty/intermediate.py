@@ -1,4 +1,4 @@
-"""The report of an intermediate model: what somebody learns who sees one iterate and no other."""
+"""The report of an intermediate model: the claim against an observer who sees one iterate and no other."""
 
 from numbers import Integral
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the multi-party estimators share: owners, units, the range of targets, checks and lines of the report."""
+"""Base of the multi-party estimators: owners, units, the range of targets, checks and lines of the report."""
 
 import math
 from dataclasses import dataclass, replace
@@ -42,7 +42,7 @@ DELTA_OF_GAUSSIAN = changed(
 
 @dataclass(frozen=True, kw_only=True)
 class OwnersDecision(LinearDecision):
-    """What every method of several owners decides; its own numbers come in a subclass.
+    """Decisions of every method of several owners; a method's own numbers come in a subclass.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class MultipartyFit(LinearFit):
     row_norm_: float = fitted("float", 'The length given, or the one that "auto" became; public.')
 
     _shape_type = OwnersShape
-    _held: Release = ""  # what holds all coefficients in one release, for the warnings
+    _held: Release = ""  # number of coefficients of one release, for the warnings
     _pooled = False  # whether the method can use one statistic of all records
     _half_width = 1.0  # units of y in which the targets of the fit are measured
 
@@ -272,7 +272,7 @@ class MultipartyFit(LinearFit):
         return tuple(lines)
 
     def _several_owners(self) -> str:
-        """What the claim means for a person with records at several owners."""
+        """The claim for a person with records at several owners."""
         line = f"a person with records at h owners is protected as h {self.unit}s"
         if math.isinf(self.epsilon):
             return line

@@ -60,7 +60,7 @@ class OwnRecords:
         Units of every owner: records, or groups with ``unit="group"``; 1 for each with ``unit="owner"``. Public.
     index : int or None
         Which owner this process is, from 0. None: it is nobody, and X is a single row that does not count. Then a
-        fit plans what the owners' fits do, and its sums have nobody's records.
+        fit makes the same plan as the owners' fits, and its sums have no records.
     """
 
     sizes: tuple[int, ...]
@@ -125,7 +125,7 @@ class Owners:
     divisor : int
         D of (1).
     shape : OwnersShape
-        What is public of all records together.
+        Public facts of all records together.
 
     Raises
     ------

@@ -98,7 +98,7 @@ def clipping_of(way: str | Microbatch | Projections, norm: float, network: Netwo
 
 
 def usual_clipping(network: Network) -> tuple[str, ...]:
-    """What "auto" is for each layer, from public shapes: ghost norms where they were measured to be faster.
+    """The choice of "auto" for each layer, from public shapes: ghost norms where they were measured to be faster.
 
     Let a convolution have p filters of q weights and T windows. A materialized gradient is p q numbers of float32,
     which are written once and read twice. Ghost norms read T (p + q) numbers, in float64.

@@ -45,7 +45,7 @@ class NetFit(NetParameters):
     """The fit of a private net; a subclass gives the net, its loss and its targets.
 
     `skdp.nn.decision.decide` makes every public decision once; the size and number of batches follow from
-    `skdp.nn.decision.sized_batches`. The other methods read what it found, `NetDetails`.
+    `skdp.nn.decision.sized_batches`. The other methods read its result, `NetDetails`.
     """
 
     n_features_in_: int = fitted()
@@ -69,7 +69,7 @@ class NetFit(NetParameters):
     _walk = WALK
     fit_intercept = False  # of the reading of tables: a net has its own
 
-    # ---------------------------------------------------------------- what a subclass gives
+    # ---------------------------------------------------------------- methods of subclasses
 
     @abstractmethod
     def _network(self, shape: tuple[int, ...], n_outputs: int) -> Network:
@@ -187,7 +187,7 @@ class NetFit(NetParameters):
         return outputs_of(self.network_, self.parameters_, self.inputs_, table)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write what predictions need to an ``.npz`` file.
+        """Write the arrays that predictions need to an ``.npz`` file.
 
         It holds an array for each parameter, named such as ``0.weight``, and the scale of inputs, the classes or
         the scale of targets, under names that begin with ``model.``. All of them are released or public numbers.

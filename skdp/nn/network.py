@@ -81,7 +81,7 @@ class Sequential:
         Raises
         ------
         ValueError
-            If a layer does not fit what comes before it, or with another dtype.
+            If a layer does not fit the layer before it, or with another dtype.
         """
         if dtype not in DTYPES:
             raise ValueError(f"dtype must be one of {DTYPES}, got {dtype!r}")

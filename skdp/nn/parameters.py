@@ -24,7 +24,7 @@ GRADIENT_ESTIMATORS = (RecursiveMomentum, RandomSparsification, SparseSelection,
 
 
 class NetParameters(MinibatchFit[Problem]):
-    """What a user can choose of every net."""
+    """The parameters of every net."""
 
     sampling: Literal["poisson", "partition"] = parameter(
         choice(*SAMPLING),
@@ -43,7 +43,7 @@ class NetParameters(MinibatchFit[Problem]):
     )
     gradient_estimator: MeanOrEstimator = parameter(
         word_or_object("mean", types=GRADIENT_ESTIMATORS),
-        """What a step releases. "mean" is the noisy mean of clipped gradients (DP-SGD).
+        """The release of a step. "mean" is the noisy mean of clipped gradients (DP-SGD).
         `skdp.nn.RecursiveMomentum` also takes from each batch how its gradients changed in the last step (DP-SRM),
         for two gradients of a record in a step. With `skdp.nn.RandomSparsification` a random part of the
         parameters rests in each epoch. With `skdp.nn.SparseSelection` and `skdp.nn.AdaFEST` a step changes chosen

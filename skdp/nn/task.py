@@ -68,7 +68,7 @@ class Targets:
 
 @dataclass(frozen=True, eq=False)
 class NetTask:
-    """What the steps work on.
+    """The net, loss and start of the steps.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class NetTask:
             return outputs_of(self.network, parameters, self.inputs, X, at_once=AT_ONCE)
 
     def gradients(self, clipping: Clipping) -> Gradients:
-        """What releases the gradients of the trained parameters."""
+        """The mechanism that releases the gradients of the trained parameters."""
         at, layer = self.gradients_at(clipping.layers), self.network.sequential.layers[0]
         if not isinstance(layer, Embedding) or 0 in self.network.sequential.frozen:
             return Gradients(self.network.n_trainable, at, ready=self.is_ready)
@@ -146,7 +146,7 @@ class NetTask:
         )
 
     def gradients_at(self, method: str | Sequence[str]) -> Callable[[np.ndarray], PiecesOf]:
-        """Of trained parameters: what `PrivateRecords.gradient_sum` calls; see `Network.record_gradients`."""
+        """The callback of `PrivateRecords.gradient_sum`, of trained parameters; see `Network.record_gradients`."""
 
         of_rows, kinds = RecordGradients(self.network, method), PieceKinds()
         # A layer of the user's own may change the kinds of its pieces between two steps. It is looked at in every
@@ -246,7 +246,7 @@ def _on_ids(function: PiecesOf, size: int) -> PiecesOf:
         with np.errstate(all="ignore"):
             ids = xp.floor(abs(X) * X.dtype.type(1e4)) % X.dtype.type(size) + X.dtype.type(1)
             ids = xp.where(abs(X) < 0.4, X.dtype.type(0), ids)
-            # Numbers that are no ids stay what they are.
+            # Numbers that are no ids stay as they are.
             return function(xp.where(abs(X) < 1e3, ids, X), y)
 
     return pieces

@@ -66,7 +66,7 @@ class WordDetails:
 
 
 def decide(model: "WordParameters", session: PrivacySession, problem: Problem) -> Decision:
-    """Decide everything that public numbers tell, and refuse what cannot be done; see `WordDetails`."""
+    """Decide everything that public numbers tell, and refuse impossible parameters; see `WordDetails`."""
     known, shape = model._known(), problem.records.shape
     n_units, rule, method = shape.n_units, model._rule(), _method(model)
     share = 0.0 if known is not None else float(model.vocabulary_share)

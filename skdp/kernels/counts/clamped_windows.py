@@ -126,7 +126,7 @@ def _columns(X, windows, scale, step, total):
 
 @jit
 def _stored(table, windows, scale, zeros, total):
-    """What the stored values add beyond zeros."""
+    """The surplus of the stored values over zeros."""
     data, indices, indptr = table
     center, half_width, around, squares = windows
     for e in range(np.int64(indptr[indptr.size - 1])):
@@ -176,7 +176,7 @@ def _groups(X, order, starts, a, windows, scale, limit, total):
 
 @jit
 def _stored_groups(table, order, starts, windows, values, scale, limit, room, total):
-    """Add of each group what its columns with stored values add beyond a column of zeros.
+    """Add each group's surplus of columns with stored values over a column of zeros.
 
     What the stored values are more than a zero is added in the order of the group's rows, and then to the value
     of a zero times the number of rows. Where that sum is 0, as for zeros that are stored, the group adds what a

@@ -52,7 +52,7 @@ def power_of_two_counts(X: Matrix, members: GroupRows | None, first: int, count:
     first, count : int
         The first power-of-two bin and their number.
     most : int
-        What a unit adds at most to a column, below 2**63.
+        Largest part of a unit in a column, below 2**63.
 
     Returns
     -------
@@ -378,7 +378,7 @@ def _groups(X, order, starts, a, bins, count, most, room, total):
 
 @jit
 def _stored_groups(table, order, starts, bins, zeros, count, most, room, total):
-    """Add of each group what its columns with stored values add beyond a column of zeros.
+    """Add each group's surplus of columns with stored values over a column of zeros.
 
     A column of zeros adds ``most`` at its place of 0; the caller adds that for every group that has rows.
     """

@@ -2,7 +2,7 @@
 
 The records stay on the device. Sums and norms come back as NumPy arrays, because noise is drawn on the host.
 
-Privacy: one warp works on a row (or a group) at a time, so what a unit adds is a function of that unit alone. The
+Privacy: one warp works on a row (or a group) at a time, so a unit's part is a function of that unit alone. The
 integers are added by 64-bit integer atomics, exactly, in any order. Norms and factors are float64, as on the CPU,
 so the proof of the norm bound is the one of `GradientKernel`.
 

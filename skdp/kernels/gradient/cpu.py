@@ -43,7 +43,7 @@ GRADIENTS = {"sums": 1, "recursive": 2, "losses": 0}
 
 
 class CpuKernel(GradientKernel):
-    """What the storages share: every sum is one pass over the units, in blocks, on several threads."""
+    """Base of the storages: every sum is one pass over the units, in blocks, on several threads."""
 
     # Whether theta is worked on as (K, p); (p, K) otherwise.
     transposed = False

@@ -234,7 +234,7 @@ def row_sums(X, rows, first, m, hi, c, clean, acc, plain, both):
 
 @inner_jit
 def add_intercepts(c, m, acc, plain, kappa):
-    """Add what the rows of a block add to the intercepts."""
+    """Add a block's part of the intercepts."""
     for k in range(acc.shape[0]):
         total = 0.0
         for q in range(m):

@@ -293,8 +293,8 @@ def sup_gradient_kernel(
     intercept_value : float, default=1.0
         The constant feature that theta's last row multiplies; public, finite and positive.
     row_weight : array of shape (n,), default=None
-        In [0, 1]; multiplies what a row adds after the clip. With 1 / (rows of the group) a group adds no
-        more than ``clip_norm``, whatever its size.
+        In [0, 1]; multiplies a row's part after the clip. With 1 / (rows of the group) a group adds no more than
+        ``clip_norm``, whatever its size.
     sample_weight : array of shape (n,), default=None
         Multiplies the derivative of each row before the clip.
 
@@ -331,7 +331,7 @@ def checked_input(
     X: object, y: object, loss: KernelLoss, fit_intercept: bool, intercept_value: float, row_weight: object,
     sample_weight: object,
 ) -> Inputs:  # fmt: skip
-    """What the two kernels are made of, checked.
+    """The checked arguments of the two kernels.
 
     CuPy arrays and CuPy CSR matrices are copied to the host, where these sums are computed.
     """

@@ -1,6 +1,7 @@
 """Passes over the rows for gradient sums clipped in the sup norm, compiled by numba.
 
-Rows come as a list, so that a batch costs what its rows cost. Dense theta and sums are (K, p), CSR ones (p, K).
+Rows come as a list, so that the cost of a batch is proportional to its rows. Dense theta and sums are (K, p), CSR
+ones (p, K).
 """
 
 import numpy as np

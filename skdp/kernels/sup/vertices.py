@@ -67,11 +67,11 @@ class VertexKernel(ABC):
 
     @abstractmethod
     def _sum(self) -> None:
-        """Add up anew what all rows add."""
+        """Add up the integers of all rows anew."""
 
     @abstractmethod
     def _replace(self, count: int) -> Integers | None:
-        """Replace what the listed rows add; the features that change, or None if any may."""
+        """Replace the integers of the listed rows; the features that change, or None if any may."""
 
     def start(self, clip_norm: float, unit: float) -> None:
         """Fix clip and grid and compute all sums at the present point, at first 0.
@@ -144,7 +144,7 @@ class VertexKernel(ABC):
         return count
 
     def _refresh(self, count: int, lazy: bool) -> Integers | None:
-        """Refresh the listed rows: replace what they add, or add up everything anew."""
+        """Refresh the listed rows: replace their integers, or add up everything anew."""
         if lazy and 2 * count < len(self._c):
             return self._replace(count)
         self._c[self._stale[:count]] = self._fresh[:count]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from skdp.privacy.noise import KeyStream
 
 PRIME = 2**89 - 1
-BYTES = 12  # of an element in a message
+BYTES = 12  # bytes of an element in a message
 
 Elements = NDArray[np.uint64]
 

@@ -39,10 +39,10 @@ LAPLACE_SCALES = (2.0**14, 2.0**40)
 """Scales, in units of the grid, for which noise is made of bits."""
 
 UNNOTICED = "one server that alters one message of mpyc's secret bits removes the noise, and nobody notices"
-"""What Laplace noise rests on: `mpyc_bits` says why."""
+"""Assumption of the Laplace noise; the reason is in `mpyc_bits`."""
 
 _GUARD = 40  # bits of a digit's constant beyond its first one
-_SCALES = 64  # that the digits reach
+_SCALES = 64  # the digits reach at least this many scales of the noise
 _CUT_OFF = 2.0**-92  # bound on the log-error of the cut-off
 _PRECISION = 80  # decimal places; a constant has at most 56 significant ones
 
@@ -103,7 +103,7 @@ def log_error(scale: float) -> float:
 
 
 def laplace_bits_numerical_error(n_values: int, scale: float, epsilon: float) -> tuple[float, float]:
-    """What ``n_values`` values made of bits add to (epsilon, delta) of a release.
+    """Additions to (epsilon, delta) of a release for the error in ``n_values`` values made of bits.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def laplace_bits_numerical_error(n_values: int, scale: float, epsilon: float) ->
     numerical_error : tuple of float
         Both data sets' probabilities carry the error, hence the factor 2 in epsilon.
     """
-    # What is drawn beyond the cut-off of a neighbour carries the digits' error as well: far below the 1 % here.
+    # Noise beyond the cut-off of a neighbour carries the digits' error as well: far below the 1 % here.
     far = 1.01 * exp(min(0.0, epsilon - _SCALES))
     return 2 * n_values * log_error(scale), n_values * far
 

@@ -41,7 +41,7 @@ _MISSING = "secret random bits need mpyc: python -m pip install 'skdp[mpc]'"
 
 
 class ElementCodec:
-    """What stands in the place of ``pickle`` in ``mpyc.runtime``: arrays of field elements, 12 bytes each."""
+    """Replacement of ``pickle`` in ``mpyc.runtime``: arrays of field elements, 12 bytes each."""
 
     @staticmethod
     def dumps(elements: Iterable[int]) -> bytes:

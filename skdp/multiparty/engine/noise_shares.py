@@ -7,7 +7,7 @@ leave this surplus out, since nobody knows who is honest.
 
 Privacy
 -------
-Whoever knows t of the shares subtracts them. What is left is ``x + R_1 + ... + R_j`` with an integer vector x and
+Whoever knows t of the shares subtracts them. The rest is ``x + R_1 + ... + R_j`` with an integer vector x and
 ``j = k - t`` independent rounded Gaussians. It is, up to a factor, a post-processing of the Gaussian mechanism.
 
 *Two shares.* Let R_1 = round(N(0, s^2)), R_2 = round(N(0, r^2)), v^2 = s^2 + r^2, and phi_s the density. Then ::
@@ -33,7 +33,7 @@ This rounding moves with an integer x: ``x + R_1 + ... + R_j`` is the random rou
 Every theorem on the Gaussian mechanism holds, also for batches and for adaptive releases; both data sets'
 probabilities carry the factors. At s = 512, the least that `open` accepts, the factor is 1 +- exp(-2.5 million).
 
-*What the sampler adds.* A share is drawn with a log-error of 2^-50, up to 13.25 s, and a probability of 2^-100 is
+*Error of the sampler.* A share is drawn with a log-error of 2^-50, up to 13.25 s, and a probability of 2^-100 is
 treated wrongly (`skdp.privacy.noise`). The log-errors of j shares add up. The cut-off has two effects on a sum n:
 
 * Let |n| <= 10.5 sigma. A share beyond 13.25 s is missing from the sum over all ways to make n. Given the sum, it
@@ -41,8 +41,8 @@ treated wrongly (`skdp.privacy.noise`). The log-errors of j shares add up. The c
   most j 2 Q((13.25 - 10.5 / sqrt j) / sqrt(1 - 1/j)) <= 2^-49 j (2 <= j <= 4) of the whole.
 * Sums beyond 10.5 sigma count as if they were wrong. On a neighbouring data set the same output needs another
   noise, different by at most sigma / noise_multiplier: all outputs but a probability of
-  ``erfc((10.4 - 1 / noise_multiplier) / sqrt 2)`` a value are within 10.5 sigma on both; the 0.1 covers what
-  rounding moves, j / 2 units.
+  ``erfc((10.4 - 1 / noise_multiplier) / sqrt 2)`` a value are within 10.5 sigma on both; the 0.1 covers the shift
+  by rounding, j / 2 units.
 
 References
 ----------

@@ -187,7 +187,7 @@ def _clean(
     loop: asyncio.AbstractEventLoop,
     thread: threading.Thread,
 ) -> None:
-    """End what is left: a server ends when its standard input closes, and is killed if it does not."""
+    """End the remaining servers: a server ends when its standard input closes, and is killed if it does not."""
     for process in processes:
         for stream in (process.stdin, process.stdout):
             if stream is not None:

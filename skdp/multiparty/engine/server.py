@@ -1,4 +1,4 @@
-"""What a server does: it lays noise in shares, adds the owners' shares to it, and opens the noisy sum.
+"""A server's part of a round: it lays noise in shares, adds the owners' shares to it, and opens the noisy sum.
 
 Offline, once for all rounds, since noise does not depend on data: every server draws its part of the noise and
 shares it among the servers (`lay_gaussian_noise`). Online, in every round (`serve_round`):

@@ -133,7 +133,7 @@ def load_model(path: str | os.PathLike[str]) -> Pipeline:
 
 
 def model_document(model: Any) -> dict[str, object]:
-    """What of a fitted estimator stands in the file of a model, beside its plan."""
+    """The attributes of a fitted estimator in the file of a model, beside its plan."""
     return {
         "classes": model.classes_.tolist() if is_classifier(model) else None,
         "coef": np.asarray(model.coef_).tolist(),

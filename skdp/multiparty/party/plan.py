@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from skdp.multiparty.multiparty_fit import MultipartyFit
     from skdp.multiparty.owners import OwnRecords
 
-PROTOCOL = 2  # of the frames; raised when an old party could misread a new one
-# What the run sets itself: they are no choice of a plan.
+PROTOCOL = 2  # version of the frames; raised when an old party could misread a new one
+# Parameters that the run sets itself: they are no choice of a plan.
 _NOT_IN_A_PLAN = {"engine", "accountant", "random_state", "classes", "callback", "verbose"}
 _LARGEST_PAYLOAD = 2**31  # bytes; a frame's length has four
 # Seconds that one value of Laplace noise takes: measured on two busy cores, and less than any machine needs.
 USUAL_SECONDS, LEAST_SECONDS = 0.06, 0.005
-COMPILE_SECONDS = 60.0  # that a first round may take on a busy machine, whatever its noise
-_LONGEST = 7 * 24 * 3600.0  # seconds that a deadline may be long
+COMPILE_SECONDS = 60.0  # most seconds of a first round on a busy machine, whatever its noise
+_LONGEST = 7 * 24 * 3600.0  # longest deadline, in seconds
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Plan:
     estimator : str
         Public name of a class of `skdp.multiparty`.
     parameters : dict
-        Of the estimator, without what a run sets itself.
+        Of the estimator, without the parameters that a run sets itself.
     features : tuple of Feature
     target : str
         Name of the column of y.

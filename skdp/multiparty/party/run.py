@@ -37,7 +37,7 @@ from skdp.multiparty.transport.tls import Identity, connect_all, listen_on
 
 @dataclass(frozen=True)
 class Options:
-    """What one party adds to the plan.
+    """One party's additions to the plan.
 
     Attributes
     ----------
@@ -140,7 +140,7 @@ def _prepared(options: Options, say: Callable[[str], None]) -> tuple[Plan, PlanL
 
 
 def _add_hints(error: BaseException, options: Options, plan: Plan) -> None:
-    """Say what people do whose plans, versions or noise differ."""
+    """Add the repair for plans, versions or noise that differ."""
     if not isinstance(error, PartyError):
         return
     if error.reason in (Reason.VERSION, Reason.TERMS):
@@ -193,7 +193,7 @@ def _fit(
 
 
 def _stopped(bridge: Bridge, network: Network, plan: Plan, error: BaseException) -> BaseException:
-    """Tell the others, and return what went wrong: this party's own error, or the party that failed first."""
+    """Tell the others, and return the error: this party's own error, or the party that failed first."""
     for kind, reason in ((DataError, Reason.DATA), (LedgerFull, Reason.LEDGER)):
         if isinstance(error, kind):
             me = plan.parties[network.own].name

@@ -164,7 +164,7 @@ def _as_numbers(cells: Cells) -> NDArray[np.float64] | None:
 
 
 def _refuse(wrong: NDArray[np.bool_], what: str) -> None:
-    """Say what is wrong, in how many rows, and which is the first, if it is so in any."""
+    """Raise with the error, its number of rows and the first of them, if any row has it."""
     count = int(np.count_nonzero(wrong))
     if count:
         rows = "row" if count == 1 else "rows"

@@ -50,7 +50,7 @@ class Link(Protocol):
 
 
 class BaseLink:
-    """What every link does alike: the deadline, the order of tags, and abort frames.
+    """The common part of all links: the deadline, the order of tags, and abort frames.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class BaseLink:
             return None
 
     def _reported(self, payload: bytes) -> PartyError:
-        """What an abort frame of the peer says."""
+        """The error in an abort frame of the peer."""
         reason, index = unpack_abort(payload)
         blamed = "" if index is None else self.names.get(index, f"party {index}")
         if reason in (Reason.STOPPED, Reason.ENDED) and index is None:

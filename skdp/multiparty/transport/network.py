@@ -53,7 +53,7 @@ class Network:
         ----------
         tag : int
         word : bytes, default=b""
-            What this party tells.
+            The message of this party.
         hear : callable, default=None
             Called as ``hear(link, word)`` with the word of each other party; an error that it raises ends the
             barrier. None takes an empty word only.
@@ -85,7 +85,7 @@ class Network:
         Returns
         -------
         BaseException
-            The cause: ``error``, or what a peer reported.
+            The cause: ``error``, or a peer's report.
         """
         if isinstance(error, PartyError) and error.reason in (Reason.LOST, Reason.LATE):
             error = await self._reported() or error

@@ -1,4 +1,4 @@
-"""What a layer is: functions from a record's numbers to a record's numbers."""
+"""The base of all layers: functions from a record's numbers to a record's numbers."""
 
 from abc import ABC, abstractmethod
 from dataclasses import Field, fields, is_dataclass
@@ -41,7 +41,7 @@ class Layer(ABC):
     """
 
     def __repr__(self) -> str:
-        """Return how to make this layer, without what is as by default."""
+        """Return the call that makes this layer, without parameters at their defaults."""
         own: tuple[Field[object], ...] = fields(self) if is_dataclass(self) else ()
         values = {field: getattr(self, field.name) for field in own}
         changed = [f"{f.name}={value!r}" for f, value in values.items() if value != f.default]
