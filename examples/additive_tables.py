@@ -64,7 +64,7 @@ COLUMNS = (*KEY, "task", "rows", "columns", *SCORES, *FACTS)
 GAIN = "gain"  # a column of the summary
 LARGE = 0.02  # a loss of AUC or R2 that users see
 LEVEL = 0.005  # a difference to DP-EBM that counts as none
-# What the means of the gains over the linear estimators must reach, by epsilon; median and worst table.
+# Least means of the gains over the linear estimators, by epsilon; median and worst table.
 WANTED_MEAN = {0.5: 0.02, 1.0: 0.03, 4.0: 0.035}
 WANTED_MEDIAN, WANTED_WORST = 0.0, -0.013
 
@@ -173,7 +173,7 @@ def split_of(name, split):
 
 @cache
 def warm(name):
-    """Compile, in this process, what the fits of an estimator run."""
+    """Compile, in this process, the functions that the fits of an estimator run."""
     for table in ("mixed:3000", "mixed_labels:3000"):
         found = load(table)
         model = model_of(name, {}, found, 8.0, 0)

@@ -42,7 +42,8 @@ from scipy.special import expit
 
 import skdp
 
-# Seeds make these figures repeatable and are for this only. Warnings of utility are what the tables show.
+# Seeds make these figures repeatable and are for this only. The tables show the losses that warnings of utility
+# name.
 warnings.filterwarnings("ignore")
 
 TABLE = Path(__file__).resolve().parent.parent / "docs" / "tables" / "multiparty" / "baselines.csv"

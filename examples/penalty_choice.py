@@ -37,7 +37,7 @@ warnings.filterwarnings("ignore", category=UtilityWarning)
 
 EPSILONS = (0.3, 1.0, 4.0)
 PENALTIES = (0.01, 0.1, 1.0, "auto")
-CLEARLY = 0.0005  # of R2 or log loss: what is less is no difference
+CLEARLY = 0.0005  # least difference of R2 or log loss that counts
 # Kind, training rows and columns.
 GENERATED = [
     ("independent", 300, 10), ("independent", 1000, 30), ("independent", 4000, 60), ("independent", 20_000, 40),

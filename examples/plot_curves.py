@@ -52,9 +52,9 @@ for epsilon in (1.0, 4.0, float("inf")):
 # %%
 # Contribution of a column
 # ------------------------
-# A panel shows what one column adds to the log odds of a visit. The band is 1.96 standard deviations of the
-# privacy noise, which is known. It leaves out that these people are a sample. A value beyond the window counts as
-# its end.
+# A panel shows the contribution of one column to the log odds of a visit. The band is 1.96 standard deviations of
+# the privacy noise, which is known. It leaves out that these people are a sample. A value beyond the window counts
+# as its end.
 
 models[4.0].plot_shapes()
 plt.show()

@@ -66,7 +66,7 @@ def make_pairs(sentences):
 
 
 def log_probabilities(counts, noise_std=0.0):
-    """Of each word after each word; what is added keeps noise from looking like knowledge."""
+    """Log-probability of each word after each word; the added constant damps counts that are noise."""
     shares = np.maximum(counts.reshape(N_WORDS, N_WORDS) - noise_std, 0.0) + 0.02 + noise_std / 4
     return np.log(shares / shares.sum(axis=1, keepdims=True))
 

@@ -11,7 +11,7 @@ all records for each of a few steps. ``examples/stochastic_tables.py`` has the t
 
    ``callback(iteration, coef)`` hands out **released** iterates, so looking at them costs nothing. These curves
    are another matter: objective and gradient norm are computed here from the records, without noise, for
-   documentation only. No epsilon covers what somebody decides by such a picture of private data.
+   documentation only. No epsilon covers decisions that are based on such a picture of private data.
 """
 
 # %%

@@ -64,7 +64,7 @@ def data(held_out):
 
 
 def measure(wanted, held_out, cache):
-    """Fit what is not in the cache yet; ``wanted`` maps (table, method, epsilon, seed) to parameters."""
+    """Run the fits that are not in the cache yet; ``wanted`` maps (table, method, epsilon, seed) to parameters."""
     done = {tuple(json.loads(line)["key"]) for line in cache.read_text().splitlines()}
     wanted = {(*key, held_out): params for key, params in wanted.items() if (*key, held_out) not in done}
     if not wanted:

@@ -87,7 +87,7 @@ def parts_of(part, data, architecture):
 
 
 def measure(given):
-    """Fit what is not in the file of results yet."""
+    """Run the fits that are not in the file of results yet."""
     done = {tuple(json.loads(line)["key"]) for line in given.cache.read_text().splitlines()}
     wanted = [
         (given.data, given.part, given.architecture, epsilon, rate, ranked, seed)

@@ -154,7 +154,7 @@ class Problem:
         return np.append(self.X.T @ slope + pull, slope.sum())
 
     def measured(self, theta):
-        """What the tables show."""
+        """The measures of the tables."""
         wrong = (self.scores(self.X_test, theta) > 0) != self.y_test
         return {
             "objective": self.objective(theta),

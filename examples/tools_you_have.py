@@ -78,7 +78,7 @@ def error_of(call):
 
 
 def mlflow_page():
-    """What autolog writes, and the report in its place."""
+    """The records of autolog, and the report in its place."""
     import mlflow
     from mlflow.data.numpy_dataset import from_numpy
 
@@ -219,7 +219,7 @@ def optuna_page():
 
 
 def fairlearn_page():
-    """What reads private labels and groups without noise."""
+    """Tools that read private labels and groups without noise."""
     from fairlearn.metrics import MetricFrame, selection_rate
     from fairlearn.postprocessing import ThresholdOptimizer
     from fairlearn.preprocessing import CorrelationRemover

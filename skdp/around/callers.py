@@ -186,7 +186,7 @@ def _searches(caller: object) -> bool:
 
 
 def _words(caller: object) -> Finding:
-    """What is said of a caller that is not known to be safe."""
+    """The warning of a caller that is not known to be safe."""
     name = caller.__name__ if isinstance(caller, type) else type(caller).__name__
     what = _WORDS.nearest(caller)
     if what is None and _searches(caller):
@@ -219,7 +219,7 @@ def steps_before(pipeline: Any, inner: object) -> list[object]:
 
 
 def about_call(caller: object, inner: object, sparse: bool = False) -> Iterator[Finding]:
-    """What a caller's `fit`, and all that is between it and a private estimator inside, does to the claim.
+    """The effect of a caller's `fit`, and of all objects between it and a private estimator inside, on the claim.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ def named(caller: object, inner: object) -> bool:
 
 
 def is_unknown(caller: object) -> bool:
-    """Whether nothing is known of a caller of another library: neither its words nor what it holds."""
+    """Whether nothing is known of a caller of another library: neither its class nor its estimators."""
     kind = caller if isinstance(caller, type) else type(caller)
     if own(kind) or declared(caller) or kind.__module__.partition(".")[0] == "sklearn":
         return False
@@ -256,7 +256,7 @@ def is_unknown(caller: object) -> bool:
 
 
 def about_subclass(inner: object) -> Iterator[Finding]:
-    """What the `fit` of a subclass of a ready estimator does, if it is of a class outside skdp.
+    """The warning of the `fit` of a subclass of a ready estimator, if its class is outside skdp.
 
     An estimator whose author gives `read` and `solve` is another thing: all of it is the author's.
     """
@@ -295,7 +295,7 @@ def _about_splits(cv: object, estimator: object, inner: object) -> Iterator[Find
 
 
 def about_function(name: str, method: object, cv: object, estimator: object, inner: object) -> Iterator[Finding]:
-    """What one of scikit-learn's functions of cross-validation does to the claim.
+    """The effect of one of scikit-learn's functions of cross-validation on the claim.
 
     ``method`` is the argument of `cross_val_predict`: all but "predict" renumber the labels first.
     """

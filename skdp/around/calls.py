@@ -44,7 +44,7 @@ _FUNCTIONS = {
     "permutation_test_score",
     "validation_curve",
 }
-# What a fitted model does; it asks itself for its tags there.
+# Methods of a fitted model; it asks itself for its tags there.
 _USES = {
     "decision_function",
     "inverse_transform",
@@ -89,7 +89,7 @@ class _NoFit(Exception):
 
 
 class Record(TypedDict):
-    """What an estimator carries to a worker: built-in types only, so that any pickler takes it."""
+    """The record that an estimator carries to a worker: built-in types only, so that any pickler takes it."""
 
     findings: list[tuple[str, str]]
     call: str
@@ -190,7 +190,7 @@ def _caller_of(frame: FrameType, inner: object, fits: bool = False) -> object | 
 
 
 def _findings_in(frame: FrameType, inner: object, fits: bool) -> Iterator[Finding] | None:
-    """What one frame of the stack does to the claim; None if it is no caller."""
+    """The effect of one frame of the stack on the claim; None if it is no caller."""
     caller = _caller_of(frame, inner, fits)
     if caller is not None:
         return about_call(caller, inner, _is_sparse(frame.f_locals.get("X")))
@@ -219,7 +219,7 @@ def _findings_in(frame: FrameType, inner: object, fits: bool) -> Iterator[Findin
 
 
 def _read(findings: Iterator[Finding], frame: FrameType) -> list[Finding]:
-    """What one frame does; a caller whose parameters cannot be read is named for that, and no fit breaks."""
+    """The effect of one frame; a caller whose parameters cannot be read is named for that, and no fit breaks."""
     try:
         return list(findings)
     except Exception as error:
@@ -277,7 +277,7 @@ def _in_other_threads(estimator: object) -> tuple[dict[str, str], FrameType | No
 
 
 def _call_of(frame: FrameType) -> _Call:
-    """The call that a frame runs. A frame's dictionary of local variables keeps what is added to it."""
+    """The call that a frame runs. A frame's dictionary of local variables keeps entries that are added to it."""
     call = frame.f_locals.get(_CALL)
     if not isinstance(call, _Call):
         call = _Call(frame)

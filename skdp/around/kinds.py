@@ -97,7 +97,7 @@ def _asked_params(thing: object) -> dict[str, object]:
         return {}
     try:
         return dict(asked(deep=True))
-    except Exception:  # a class of another library may need what it has not got yet
+    except Exception:  # a class of another library may need attributes that it does not have yet
         return {}
 
 
@@ -110,7 +110,7 @@ def _boxed(values: list[object]) -> Iterator[object]:
 
 
 def _held(thing: object) -> list[object]:
-    """What a thing has as parameters; its attributes where those show no private estimator."""
+    """The parameters of an object; its attributes where the parameters show no private estimator."""
     if isinstance(thing, type) or is_private(thing):
         return []
     held = list(_boxed(list(params_of(thing).values())))

@@ -2,7 +2,7 @@
 
 A step is safe only if its output for a record depends on this record and on public numbers, and so do the number
 of its columns, their type and their container. Then one changed record changes one row of the table that the fit
-gets. What is not on the list is taken to learn from the records.
+gets. A step that is not on the list is taken to learn from the records.
 """
 
 import numbers
@@ -11,7 +11,7 @@ from typing import Any
 
 from skdp.around.kinds import Kinds, is_a, is_private, own
 
-# A test of the parameters: None if the step is safe, else what it does and the repair.
+# A test of the parameters: None if the step is safe, else its effect and the repair.
 Verdict = Callable[[Any], str | None]
 
 
@@ -178,7 +178,7 @@ SAFE_STEPS: Kinds[tuple[Verdict, str]] = Kinds(
     }
 )
 
-# What may make sparse matrices of dense rows, and under which parameter.
+# Steps that may make sparse matrices of dense rows, and the parameter for it.
 _SPARSE: Kinds[Callable[[Any], bool]] = Kinds(
     {
         ("sklearn.preprocessing", "OneHotEncoder"): lambda step: step.sparse_output,
@@ -247,7 +247,7 @@ def _sparse(step: object) -> bool:
 
 
 def _about_columns(step: Any, sparse: bool) -> Iterator[str]:
-    """What a ColumnTransformer itself shows of the records; ``sparse`` says that it gets sparse rows."""
+    """Private facts that a ColumnTransformer itself shows; ``sparse`` says that it gets sparse rows."""
     if any(callable(part[2]) for part in step.transformers):
         yield "chooses columns by a function of the records: name the columns"
     if step.sparse_threshold != 0 and (sparse or _sparse(step)):

@@ -73,7 +73,7 @@ def insert_phrases(
         return found
     owners = np.searchsorted(ends, positions, side="right")
     inner = positions - (ends - lengths - 1)[owners]
-    # From the last place to the first: what is inserted moves no place that is still to come.
+    # From the last place to the first: an insertion moves no place that is still to come.
     changed: dict[int, list[str]] = {}
     for owner, place, phrase in zip(owners[::-1].tolist(), inner[::-1].tolist(), inserted):
         changed.setdefault(owner, list(sentences[owner]))[place:place] = phrase

@@ -22,8 +22,9 @@ def invert_dense_gradient(
     the layers above, and the gradient of the bias is the signal itself. The quotient shows the input, also where
     the gradient was clipped. Noise, and a mask that hides coordinates, make it an estimate by least squares.
 
-    It measures what one gradient shows, and a large error is no proof: another attack may do better. No estimator
-    of skdp releases the gradient of a single record. Batches of one record, or an owner who has only one, would.
+    It measures the leakage of one gradient, and a large error is no proof: another attack may do better. No
+    estimator of skdp releases the gradient of a single record. Batches of one record, or an owner who has only
+    one, would.
 
     Parameters
     ----------

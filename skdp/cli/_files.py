@@ -65,7 +65,7 @@ def _fetch(arguments: argparse.Namespace) -> None:
 
 
 def ledger(arguments: argparse.Namespace) -> None:
-    """Print what was charged to a ledger file."""
+    """Print the charges of a ledger file."""
     from skdp.privacy import read_ledger
 
     try:

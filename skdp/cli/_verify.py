@@ -7,7 +7,7 @@ from skdp.cli._text import BadInput, Failed, dumps
 
 
 def verify(arguments: argparse.Namespace) -> None:
-    """Check a card; what does not hold is a failure."""
+    """Check a card; a statement that does not hold is a failure."""
     from skdp.privacy import verify_card
 
     try:

@@ -29,8 +29,8 @@ class Dataset:
 
     `files[subset]` lists the needed files, each in all its forms. `read` takes the paths, the subset and this
     object, and returns ``data``, ``target`` and the other entries of the Bunch. `library` asks another library for
-    the records when no file is at hand: it takes the subset and the options of a fetcher, and returns what `read`
-    returns.
+    the records when no file is at hand: it takes the subset and the options of a fetcher, and returns the same as
+    `read`.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""The table of data sets: what they are, and how their files are read.
+"""The table of data sets: their descriptions, and the readers of their files.
 
 ``data/files.tsv`` lists the files, their addresses and checksums. A file may be in the data folder in several
 forms (the official one, a recompressed one). Each form has its own checksums. A form without a known checksum or
@@ -6,8 +6,8 @@ address is never downloaded: the user puts it in place, and the number of rows i
 
 Checksums of recompressed files were taken from the project's own copies. Checksums of official files: a9a, ijcnn1,
 adult, MNIST, Fashion-MNIST, IMDb, CIFAR-10, SVHN, Spambase and Brown were found alike in several independent
-public registries. KDD Cup 99 10 % is the one of scikit-learn. ``corrected.gz`` was found in one registry. Reuters,
-Abalone, Housing and the stop words have the checksums of the copies at their addresses.
+public registries. KDD Cup 99 10 % has the checksum of scikit-learn. ``corrected.gz`` was found in one registry.
+Reuters, Abalone, Housing and the stop words have the checksums of the copies at their addresses.
 """
 
 from dataclasses import replace

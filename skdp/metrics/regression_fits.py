@@ -26,9 +26,7 @@ from skdp.statistics.column_moments import Counted, released_counts, released_on
 # All are shares of mu^2. Windows of .05, .1 and .15 gave R2 nearly the same error at 1,000 and 5,000 records.
 WINDOW_SHARE = 0.1  # share of mu^2 for each window that is searched
 BIN_SHARE = 0.15  # share of mu^2 for mean errors by prediction; a choice
-SPREAD_SHARE = (
-    0.04  # share for squares of sampling variances; bounds in their place double the intervals, measured
-)
+SPREAD_SHARE = 0.04  # share for the squares; bounds of sampling variances in their place double the intervals
 COUNT_SHARE = 0.05  # share for the number of units, where it is private; as in the statistics' searches
 CAUTION = 2.0  # noise standard deviations by which a search takes fewer units than were counted
 TAIL = 0.005  # part of a normal column that lies outside of its window

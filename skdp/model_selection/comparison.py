@@ -303,7 +303,7 @@ class Comparing(ComposedFit):
         return (*own, f"no record, and no group, has rows in X and in X_test{how}")
 
     def result(self) -> Comparison:
-        """What `compare` returns."""
+        """The result of `compare`."""
         return Comparison(self.evaluations_, self.models_, self.privacy_, self._names)
 
 

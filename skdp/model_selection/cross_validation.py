@@ -73,7 +73,7 @@ class CrossValidation(ComposedFit):
         return Solution(n_iter=k, attributes={"models_": models, "evaluations_": evaluations})
 
     def result(self) -> dict[str, object]:
-        """What `cross_validate` returns."""
+        """The result of `cross_validate`."""
         evaluations: list[Evaluation] = self.evaluations_
         names = tuple(evaluations[0]) if self._names is None else self._names
         found: dict[str, object] = {}
@@ -147,7 +147,7 @@ def cross_validate(
     Notes
     -----
     **Privacy.** A record of fold j is in the k - 1 fits of the other folds and in the evaluation of fold j. Fits
-    are mu_f-GDP and evaluations mu_e-GDP, each given what was released before, so the whole is mu-GDP with
+    are mu_f-GDP and evaluations mu_e-GDP, each given the earlier releases, so the whole is mu-GDP with
     ``mu^2 = (k - 1) mu_f^2 + mu_e^2`` ([Dong2022]_). With ``evaluation_share`` s, ``mu_e^2 = s mu^2`` and
     ``mu_f^2 = (1 - s) mu^2 / (k - 1)``. It is charged at once, before a value is read.
 

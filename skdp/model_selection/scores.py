@@ -4,7 +4,8 @@ Privacy
 -------
 The number of a row depends on the released model and on this row alone: it is a prediction compared with the row's
 target. It is clipped to public bounds, or to bounds that are released first for a part of the same budget. A group
-counts as one, by the mean of its rows. What cannot be predicted, or is not finite, counts as the worst number.
+counts as one, by the mean of its rows. A row that cannot be predicted, or has a prediction that is not finite,
+counts as the worst number.
 """
 
 import math
@@ -32,7 +33,7 @@ _BEST, _WORST = 0.0, -math.log(LEAST_PROBABILITY)
 
 @dataclass(frozen=True)
 class ScoreTerms:
-    """What a released score may cost, and whom it protects."""
+    """The largest cost of a released score, and its unit."""
 
     epsilon: float
     delta: float

@@ -92,10 +92,10 @@ def train_test_split(
 
     Notes
     -----
-    **Privacy.** The split is no release, and costs nothing. What the two parts release costs together the
-    dearer of them and not their sum, because two neighbouring tables differ in one part only. The parts on
-    which both tables agree release with the same law on both, so their releases are public randomness of the
-    other part's process.
+    **Privacy.** The split is no release, and costs nothing. The releases of the two parts together cost as much as
+    the dearer part, and not the sum, because two neighbouring tables differ in one part only. The parts on which
+    both tables agree release with the same law on both, so their releases are public randomness of the other
+    part's process.
 
     *Records, replace-one and zero-out.* The number of rows is public. The positions of the test part are a uniform
     choice of a public number of them, by coins that read no record (or a public choice: a seed, or the last
@@ -159,7 +159,7 @@ def _check_parameters(
     n_public: int | None,
     accountant: object,
 ) -> None:
-    """Refuse what would make the choice of parts depend on values or on private numbers."""
+    """Refuse arguments that make the choice of parts depend on values or on private numbers."""
     check_adjacency(adjacency)
     check_accountant(accountant)
     check_flag("shuffle", shuffle)

@@ -30,7 +30,7 @@ class SearchProblem(Problem):
 
 @dataclass(frozen=True)
 class Winner:
-    """What leaves of the best trial."""
+    """The released part of the best trial."""
 
     candidate: Candidate
     model: BaseEstimator

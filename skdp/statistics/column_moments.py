@@ -35,7 +35,7 @@ class Counted:
         return cls(np.full(d, float(records.n_units)), np.zeros(d))
 
     def present(self, n_units: int, *, missing: bool, less: float = 0.0) -> Present:
-        """What a search for quantiles takes; without ``missing`` ones each unit has a value."""
+        """The numbers that a search for quantiles takes; without ``missing`` values each unit has one."""
         if missing:
             return Present(self.share(n_units, less=less))
         values = np.maximum(self.value - less * self.noise_std, 0.0) / n_units
@@ -136,7 +136,7 @@ class ColumnMoments:
 
     @property
     def _number(self) -> Floats:
-        """What the sums are divided by; NaN where the noise hides whether there is any value."""
+        """The denominators of the means; NaN where the noise hides whether there is any value."""
         n = self.counted
         seen = (n.value > MIN_SIGNIFICANT_COUNT * n.noise_std) & (n.value >= 1.0)
         return np.where(seen, n.value, np.nan)

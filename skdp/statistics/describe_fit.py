@@ -26,7 +26,7 @@ OF_NUMBERS, OF_CATEGORIES = 5.0, 1.0
 COUNTS, WINDOWS, INSIDE, MEANS, QUARTILES = 0.05, 0.33, 0.05, 0.28, 0.29
 WHOLE_REACH = 1.0  # least half length of a released window of whole numbers: 0 and 1 are in it
 MIN_SIGNIFICANT_VALUES = 3.0  # noise standard deviations from which a released number of values is taken for one
-GROUPS = 0.3  # of the numbers' share, where means by group are wanted: the others leave so much
+GROUPS = 0.3  # part of the numbers' share for means by group, where they are wanted
 
 
 @dataclass(frozen=True)
@@ -259,7 +259,7 @@ class Describe(Statistic):
         return self.adjacency == "add-remove" or self.n_public is not None
 
     def _parts_of_numbers(self, columns: Columns, given: np.ndarray) -> dict[str, float]:
-        """Parts of the numbers' share; what is not needed leaves its part to the others."""
+        """Parts of the numbers' share; a statistic that is not needed leaves its part to the others."""
         parts = {"means": MEANS, "quartiles": QUARTILES}
         if not given.all():
             parts["windows"], parts["inside"] = WINDOWS, INSIDE

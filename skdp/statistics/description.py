@@ -30,7 +30,7 @@ def describe(
     groups: object = None,
     **budget: Unpack[Budget],
 ) -> Description:
-    """Release what a first table of a paper has: means, deviations and quartiles of columns, and counts.
+    """Release the first table of a paper: means, deviations and quartiles of columns, and counts.
 
     All is paid by one charge. Columns of numbers and of bools are known by their types. NaN is a missing value.
     A column of text needs public categories.

@@ -21,10 +21,10 @@ class Released:
         a quantile it is the noise of a count, as a share of the records: the level is off by about this share. Of
         several quantiles it has one entry a level.
     privacy_ : PrivacyReport
-        What the statistic cost.
+        The report of the statistic.
     bounds : tuple of (float, float) or of two ndarrays, or None
-        To what values were clipped, or where a quantile was searched: given or released. None where values
-        are not clipped.
+        The window to which values were clipped, or in which a quantile was searched: given or released. None where
+        values are not clipped.
     bin_edges : ndarray or None
         Of a histogram.
     count : float or ndarray or None

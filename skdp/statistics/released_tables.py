@@ -1,4 +1,4 @@
-"""Tables of released numbers, with the noise in each: what `describe` and `crosstab` return."""
+"""Tables of released numbers, with the noise in each: the results of `describe` and `crosstab`."""
 
 import html
 import math
@@ -42,7 +42,7 @@ class ReleasedTable:
         Labels of the rows and of the columns. With several ``index_names`` a row's label is a tuple.
     index_names : tuple of str
     privacy_ : PrivacyReport
-        What the table cost.
+        The report of the table.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def _about(report: PrivacyReport, *, clipped: bool = False) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Description:
-    """What `describe` released of a frame.
+    """The releases of `describe` for a frame.
 
     Attributes
     ----------
@@ -165,7 +165,7 @@ class Description:
     by : object
         The name of the column of the groups, or None.
     privacy_ : PrivacyReport
-        What both tables cost together.
+        The report of both tables together.
 
     See Also
     --------
