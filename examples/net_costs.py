@@ -75,7 +75,7 @@ def main():
     given = parser.parse_args()
     if given.one:
         seconds = seconds_of(given.nets[0], given.ways[0], given.steps)
-        # Of the whole process: the libraries and the records take part of it.
+        # The memory of the whole process: the libraries and the records take part of it.
         megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(seconds, megabytes)
         return

@@ -11,16 +11,16 @@ this documentation; ``examples/multiparty_costs.py`` makes it.
 # %%
 # Differences between the two measurements:
 #
-# * *Trust.* The garbled circuits keep the inputs secret while their two servers do not collude. Ours need that two
-#   of three servers do not. "Dual execution" holds against servers that cheat, up to one bit that they may learn;
-#   ours does not.
-# * *Machines.* The published figures have two machines and a network, which the dissertation does not name. Ours
-#   have three server processes and all owners on the two cores of one virtual machine (AMD EPYC), which other work
-#   shared: the load was between 1 and 2.5. Everything went over 127.0.0.1, without TLS. A network adds its delay
-#   for every message that waits for another: these are the "rounds".
-# * *Noise.* The published circuit computes logarithms with a library of big integers. Ours is discrete Laplace
-#   noise of scale 2^14 grid units, made of binary digits with a bound on the error of each. Our Gaussian noise is
-#   22 % larger than a trusted party's would be; our Laplace noise is not larger.
+# * *Trust.* The garbled circuits keep the inputs secret while their two servers do not collude. The shares need
+#   that two of three servers do not. "Dual execution" holds against servers that cheat, up to one bit that they
+#   may learn; the shares do not.
+# * *Machines.* The published figures have two machines and a network, which the dissertation does not name. The
+#   measurements of skdp have three server processes and all owners on the two cores of one virtual machine (AMD
+#   EPYC), which other work shared: the load was between 1 and 2.5. Everything went over 127.0.0.1, without TLS. A
+#   network adds its delay for every message that waits for another: these are the "rounds".
+# * *Noise.* The published circuit computes logarithms with a library of big integers. The noise of skdp is
+#   discrete Laplace noise of scale 2^14 grid units, made of binary digits with a bound on the error of each. Its
+#   Gaussian noise is 22 % larger than the noise of a trusted party; its Laplace noise is not larger.
 # * *When.* Noise does not depend on data. "Offline" is done before the data, "online" is the sum itself. The
 #   published seconds have both; the sum alone took "less than 2 seconds".
 #

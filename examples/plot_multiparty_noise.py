@@ -10,7 +10,7 @@ rows of the table beside two numbers that it does not have: the epsilon which th
 
 # %%
 # "Input" goes into the generator: the scale of Laplace noise, the standard deviation of Gaussian noise.
-# "Generated" is the standard deviation of 1,000 values, ours beside the published one. All noise is in
+# "Generated" is the standard deviation of 1,000 values, beside the published one ("printed"). All noise is in
 # thousandths.
 
 import matplotlib.pyplot as plt

@@ -33,7 +33,7 @@ warnings.filterwarnings("ignore", "random_state is a seed")
 TABLES = Path(__file__).resolve().parent.parent / "docs" / "tables" / "nets"
 DELTA = 1e-5
 HELD_OUT = 10_000
-# Of both methods at each epsilon, so that they read the same number of images.
+# Settings of both methods at each epsilon, so that they read the same number of images.
 RUN = {"max_iter": 600, "batch_size": 1536}
 SETTINGS = {
     "recursive": {

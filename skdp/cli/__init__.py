@@ -18,7 +18,7 @@ from skdp._version import __version__
 
 __all__ = ["build_parser", "main"]
 
-# As skdp.privacy.adjacency.ADJACENCIES, whose import would delay the first line.
+# The same as skdp.privacy.adjacency.ADJACENCIES, whose import would delay the first line.
 _ADJACENCIES = ("replace-one", "zero-out", "add-remove")
 Add = partial[argparse.ArgumentParser]  # adds a command that takes --json
 _MOST_STEPS = 10**9  # releases that an argument may ask for; a choice, not tuned

@@ -125,7 +125,7 @@ def _load(seed: int | None) -> dict[str, object]:
         "n_test_rows": len(test),
         "n_test_persons": len(set(hie.person[test].tolist())),
         "n_features": hie.data.shape[1],
-        # Of the test rows, which are here to measure with.
+        # Accuracy of the majority class on the test rows.
         "baseline": float(max(hie.target[test].mean(), 1 - hie.target[test].mean())),
     }
 

@@ -24,7 +24,7 @@ def _list(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(dumps(entries))
         return
-    rows: list[list[object]] = [["name", "rows", "features", "here", "what it is"]]
+    rows: list[list[object]] = [["name", "rows", "features", "here", "title"]]
     for entry in entries:
         features = "text" if entry["n_features"] is None else f"{entry['n_features']:,}"
         here = "yes" if entry["available"] else "no"

@@ -12,7 +12,7 @@ from skdp.kernels.protocols import Integers
 
 @jit
 def _merge(rows, order, n_table, values):
-    # Of equal rows the first one gets the sum. The others become zeros of row -1.
+    # The first of equal rows gets the sum. The others become zeros of row -1.
     for i in range(rows.shape[0]):
         head, last = 0, -1
         for s in range(rows.shape[1]):

@@ -194,7 +194,7 @@ class LossMean(GivenAnswers):
         mean = float(self.answers_[0]) / total
         value = min(max(center + half_width * mean, low), high)
         noise = half_width * math.hypot(float(self.noise_std_[0]), mean * counted) / total
-        # Of numbers in [-1, 1] with this mean the variance is at most 1 - mean^2.
+        # Numbers in [-1, 1] with this mean have a variance of at most 1 - mean^2.
         spread = half_width * math.sqrt(max(0.0, 1.0 - mean * mean) / total)
         within, beyond = (
             (max(low, value - QUANTILE * sd), min(high, value + QUANTILE * sd))

@@ -115,7 +115,8 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
     def _mean_of_classes(self, name: str) -> Estimate:
         """Mean over the classes of recall, or F1, with its gradient."""
         k, noisy = len(self.classes_), self._confusion
-        # Of a class: the sum over its line of weights, its squares, and its product with the numerator's weights.
+        # For one class these are the sum over its line of weights, its squares, and its product with the
+        # numerator's weights.
         summed, squares, both, twice = (k, k, 1.0, 1.0)
         if name == "f1":  # twice the right ones over the sum of a row and a column
             summed, squares, both, twice = (2 * k, 2 * k + 2, 4.0, 2.0)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from skdp.kernels.protocols import Floats, Integers
 from skdp.metrics import workloads
 
-# Of the entries of a released strategy; a choice: a coarser grid costs accuracy, a finer one a larger file.
+# Grid of the entries of a released strategy; a choice: a coarser grid costs accuracy, a finer one a larger file.
 GRID = 2.0**-12
 TOTAL = 0.5  # weight of the number of units, where it is not public; as the weight of the other counts
 UNSHIPPED_ROUNDS = 60  # rounds for strategies that are not shipped: within 2 %, in two seconds at most

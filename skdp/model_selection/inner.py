@@ -200,7 +200,7 @@ class InnerEstimator:
             def ask(accountant: BudgetAccountant, alone: "InnerEstimator" = alone) -> object:
                 return alone.fit(alone.paid(budget, terms, accountant), X, y, groups)
 
-            # Of leaks the user hears before anything is spent, of other things where they happen.
+            # Warnings of leaks come before anything is spent, other warnings where they arise.
             with no_warnings(Warning, but=(PrivacyLeakWarning,)):
                 charge = asked_charge(ask)
             if charge is None:

@@ -175,7 +175,7 @@ def _signal(settings: DescentSettings, size: int) -> float | None:
     return settings.clip_norm / length if known else None
 
 
-# Of a regression, whose squared loss has no bounded gradients.
+# The clip norm of a regression, whose squared loss has no bounded gradients.
 CLIP_NORM_OF_TARGETS = changed(
     text="""Largest l2 norm of one record's (or group's) weighted gradient, in the unit of y times the unit of X.
     "auto" is the largest row norm times ``huber_threshold``, which cuts nothing. For the squared loss it is the

@@ -126,8 +126,8 @@ def averaged_noise(settings: DescentSettings, curvature: float) -> float:
     rounds, kept = settings.max_iter, max(1, settings.max_iter // KEPT)
     a = 1.0 - settings.learning_rate * (curvature + settings.alpha)
     with np.errstate(over="ignore", invalid="ignore"):
-        sums = np.cumsum(a ** np.arange(rounds))  # of the powers 0 .. u
-        sums[kept:] -= sums[:-kept].copy()  # of those that are in iterates that count
+        sums = np.cumsum(a ** np.arange(rounds))  # sum of the powers 0 .. u
+        sums[kept:] -= sums[:-kept].copy()  # sum of the powers in the iterates of the mean
         total = np.linalg.norm(sums) * settings.learning_rate / kept * settings.noise_std
     return float(total) if np.isfinite(total) else math.inf
 

@@ -34,7 +34,7 @@ LONG_ROWS_RATIO = (
 )
 
 
-# Of methods whose noise is Gaussian alone.
+# The delta of methods with Gaussian noise alone.
 DELTA_OF_GAUSSIAN = changed(
     text="Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n."
 )

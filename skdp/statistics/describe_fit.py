@@ -227,7 +227,7 @@ class Describe(Statistic):
             least = least_tails(session, some, made.windows, MEAN_TAIL)
             found = released_window(session, some, made.windows, tail=MEAN_TAIL, least=least, present=present)
             window.center[searched], window.half_width[searched] = found.center, found.half_width
-            # Of whole numbers a narrower window may hold one value alone: of a rare 0 or 1 the 0, with no noise.
+            # A narrower window of whole numbers may hold one value alone: the 0 of a rare 0 or 1, with no noise.
             # Types are public, so this looks at nothing.
             narrow = np.array(columns.whole) & ~given
             window.half_width[narrow] = np.maximum(window.half_width[narrow], WHOLE_REACH)

@@ -139,5 +139,5 @@ async def _block(digits: tuple[Digit, ...], n_values: int, runtime: Any) -> NDAr
         below = (chosen * one + (1 - chosen) * zero) % elements.modulus
     weights = np.array([[2**i] for i in order], dtype=object)
     size = (weights * below).sum(axis=0)
-    turned = await runtime._reshare(elements.array(signs * (2 * size + 1)))  # of size + 1/2, twice
+    turned = await runtime._reshare(elements.array(signs * (2 * size + 1)))  # twice size + 1/2, with the sign
     return (size - turned.value) % elements.modulus

@@ -63,7 +63,7 @@ class Bridge:
         self._thread = threading.Thread(target=self._work, name="skdp-party", daemon=True)
         self._signals: list[int] = []
         self._interrupted = False
-        # Of the call that waits. A handler may `put` into a SimpleQueue, whatever the interrupted code holds.
+        # Wakes the call that waits. A handler may `put` into a SimpleQueue, whatever the interrupted code holds.
         self._wake: SimpleQueue[object] = SimpleQueue()
 
     def call(self, coroutine: Coroutine[object, object, T]) -> T:
