@@ -100,8 +100,8 @@ for name in PANELS:
 plt.show()
 
 # %%
-# Rajkumar and Agarwal spend epsilon = 0.5 in every round: at 500 rounds their epsilon is 26, at 1,500 rounds
-# 60. "MPC Grad P" is the same curve in every panel, because with owners of equal size the secure sum does not
+# Rajkumar and Agarwal spend epsilon = 0.5 in every round: their epsilon is 26 at 500 rounds, and 60 at 1,500
+# rounds. "MPC Grad P" is the same curve in every panel, because with owners of equal size the secure sum does not
 # depend on who holds which record.
 #
 # All of that is one process that draws the noise itself, ``engine="plain"``. With ``engine="mpyc"`` three servers
