@@ -33,7 +33,7 @@ from skdp.losses import Loss
 from skdp.privacy import BatchGroup, BatchPlan, PrivacySession, PrivateRecords
 from skdp.privacy.statistics import recursive_gradient
 
-# All chosen on hold-outs of the training data of a9a, ijcnn1 and spambase (docs/theory/recursive_momentum.rst).
+# All chosen on hold-outs of the training data of a9a, ijcnn1 and spambase (docs/theory/defaults.rst).
 PASSES, EXACT_PASSES = 4.0, 20.0  # passes over the data, including the first batch
 STEPS = 1.65  # planned steps over `precision`
 LEAST_STEPS, MOST_STEPS = 20, 2000  # bounds of the planned steps
