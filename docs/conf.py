@@ -166,6 +166,36 @@ def privacy_into_notes(app, what, name, obj, options, lines):
     lines[:] = [*lines[: heads[0]], *chain(*sections.values(), notes, *last.values())]
 
 
+@cache
+def _guide_pages():
+    """By name of a class: the page of the user guide that names it most often."""
+    pages = {
+        path.stem: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs" / "guide").glob("*.rst"))
+    }
+    del pages["index"]  # it names all of them
+    found = {}
+    for name, _ in skdp.all_estimators():
+        counts = {page: len(re.findall(rf"`(?:~?[\w.]+\.)?{name}`", text)) for page, text in pages.items()}
+        page = max(counts, key=counts.get)
+        if counts[page]:
+            found[name] = page
+    return found
+
+
+def link_to_guide(app, what, name, obj, options, lines):
+    """Say on the page of an estimator where the user guide explains it."""
+    page = _guide_pages().get(name.rpartition(".")[2]) if what == "class" else None
+    if page is None:
+        return
+    heads = [
+        place
+        for place, (title, rule) in enumerate(pairwise(lines))
+        if title == "Parameters" and set(rule) == {"-"}
+    ]
+    if heads:
+        lines[heads[0] : heads[0]] = [f"Read more in the user guide: :doc:`/guide/{page}`.", ""]
+
+
 def _escape_bars(match):
     return match[0].replace("|", "\\|")
 
@@ -264,5 +294,6 @@ def setup(app):
     app.connect("missing-reference", public_names)
     app.connect("include-read", changelog_as_rst)
     app.connect("autodoc-skip-member", skip_foreign)
-    app.connect("autodoc-process-docstring", privacy_into_notes, priority=100)  # before numpydoc
+    app.connect("autodoc-process-docstring", link_to_guide, priority=90)  # before numpydoc, as the next one
+    app.connect("autodoc-process-docstring", privacy_into_notes, priority=100)
     app.connect("autodoc-process-docstring", plain_text, priority=900)  # after numpydoc

@@ -120,7 +120,7 @@ class PrivateFit(FitFrame[ProblemT]):  # type: ignore[explicit-any]  # of the ba
     )
     delta: float = parameter(
         real(low=0),
-        "Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.",
+        "Additive term of the guarantee, in (0, 1). Choose it far below 1/n.",
         default=1e-5,
         place="first",
     )

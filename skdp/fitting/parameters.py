@@ -211,7 +211,7 @@ STEP_HUBER_THRESHOLD: float = parameter(
     a number of the order of the spread of y.""",
     default=1.0,
 )
-PURE_DELTA = """Probability with which the epsilon may fail, in [0, 1). Choose it far below 1/n. 0 is pure
+PURE_DELTA = """Additive term of the guarantee, in [0, 1). Choose it far below 1/n. 0 is pure
     differential privacy. `privacy_` then reports the sampler's error as a delta below 1e-20."""
 # Of ``unit``, in methods that take means over groups.
 SHARED_WEIGHT = "A group's rows share the weight of one record."
