@@ -185,7 +185,7 @@ def test_a_published_schedule_needs_batches():
 
 
 def test_a_probability_in_a_message_is_at_most_one():
-    with pytest.raises(ValueError, match=r"\(probability 1\) is not negligible") as caught:
+    with pytest.raises(ValueError, match=r"\(probability 1\) are not negligible") as caught:
         DPTwoStageRegressor(epsilon=1000.0).fit(X, X[:, 0])
     assert "use a smaller epsilon (a few dozen at most)" in str(caught.value)
 

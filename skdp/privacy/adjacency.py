@@ -1,4 +1,4 @@
-"""What one record may do to the data, and the factor that follows from it.
+"""The change of the data by one record, and the factor of sensitivities that follows from it.
 
 * ``"replace-one"``: one record (or group) takes another value; the number of records is public.
 * ``"zero-out"``: one record is replaced by an absent one that contributes exactly 0 to every statistic;

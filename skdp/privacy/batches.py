@@ -6,7 +6,7 @@ each part of the plan), with the noise of its own plan. Means divide by the expe
 not by the number of drawn records, which may differ on a neighbouring data set.
 
 A partition is the exception: its batches are drawn together, each unit is in one of them, and nothing is
-amplified. So they need not be secret. `skdp.privacy.session.minibatches` has the proof.
+amplified, so they need not be secret. `skdp.privacy.session.minibatches` has the proof.
 
 A Poisson sample includes every unit independently with probability w / 2^64, w an integer. It is drawn as its
 size, which is Binomial, and a uniformly random subset of that size: the same law. The size is taken from
@@ -66,7 +66,7 @@ class BatchExtra(Protocol):
     remedy: ClassVar[str] = ""
 
     def unit_release(self, releases: int, sampling: str, rate: float) -> "GaussianNoise":
-        """So many releases with noise multiplier 1, for `skdp.privacy.accounting.calibrate_batches`."""
+        """``releases`` releases with noise multiplier 1, for `skdp.privacy.accounting.calibrate_batches`."""
 
     def checked(self, adjacency: str, n_statistics: int, *, exact: bool) -> "BatchExtra":
         """The same with checked values; raises where no proof covers it, or so many statistics of a batch."""
@@ -258,8 +258,8 @@ class Batch(_Secret):
     # Whether a row of the ledger counts it; the batches of a partition share one list.
     _counted: list[bool]
     _units: NDArray[np.int64] | None
-    _positions: NDArray[np.int64] | None  # of the units; see `number_of_positions`
-    _key: int | None  # for random numbers of its statistic, where the plan's extra needs some
+    _positions: NDArray[np.int64] | None  # positions of the units; see `number_of_positions`
+    _key: int | None  # seed of the statistic's random numbers, where the plan's extra needs some
 
     def __init__(self) -> None:
         raise TypeError("a batch is made by a session only: session.draw(plan, records)")
@@ -359,7 +359,7 @@ def draw_units(
 def number_of_positions(plan: BatchPlan, count: int) -> int:
     """Number of positions that the units of a batch are spread over: one more than the most that can be drawn.
 
-    A drawn unit gets a position of its own, by an injection that is uniform on all injections. So the positions of
+    A drawn unit gets a position of its own, by an injection that is uniform on all injections. The positions of
     the others have the same law whether or not a unit was drawn: the restriction of a uniform injection is
     uniform. The others alone are at most as many as can be drawn, and one more unit finds a free position. The
     sizes above, which the sampler cuts off, are charged by `batch_numerical_error` already.
@@ -424,7 +424,7 @@ def _binomial(count: int, batch_size: int, n_units: int) -> tuple[int, list[int]
     no = (1 << 64) - yes
     mode = min(count, ((count + 1) * yes) >> 64)
     above = _weights(mode, count, yes, no)
-    # The sizes below the mode are the ones above it of what is left out.
+    # The sizes below the mode, counted as units that are left out, are the sizes above the mode of their number.
     below = _weights(count - mode, count, no, yes)
     weights = [*reversed(below), 1 << _PRECISION, *above]
     total, sums = sum(weights), []

@@ -1,7 +1,7 @@
-"""BoundedStatistic: a statistic of the records together with what one record can change in it.
+"""BoundedStatistic: a statistic of the records together with bounds on the change that one record can make.
 
 It is not an array and cannot be turned into one. Only a `PrivacySession` releases its numbers: it adds noise and
-writes a ledger row. So forgetting the noise is a TypeError.
+writes a ledger row. To forget the noise is a TypeError.
 """
 
 import math
@@ -55,9 +55,9 @@ class Source:
     around modulo 2^64, and so does their sum with integer noise: the release is a function of the exact noisy
     sum. Mechanisms that add noise use ``usual``. Choices, thresholds and linear maps need ``magnitude``.
     ``batch`` is the minibatch that the statistic is about; None is all records.
-    ``extra`` is what one mechanism alone needs to know.
-    ``sparse(unit)``, if given, lists the same integers as ``on_grid(unit)``: ascending positions in the flattened
-    statistic, and their values. All others are 0. It is for tables of which a batch touches few rows.
+    ``extra`` holds facts that one mechanism alone needs. ``sparse(unit)``, if given, lists the same integers as
+    ``on_grid(unit)``: ascending positions in the flattened statistic, and their values. All others are 0. It is
+    for tables of which a batch touches few rows.
     """
 
     on_grid: Callable[[float], NDArray[np.int64]]
@@ -94,8 +94,8 @@ class BoundedStatistic:
     value : array-like of float
         The statistic: a **sum** over records, as it was computed. Entries that are not finite count as 0.
     l1, l2, linf : float, default=None
-        Largest norm of what one record (or group) can add to the sum, rounding of the computation
-        included. Bounds that are not given follow from those that are; at least one is needed.
+        Largest norm of a record's (or group's) contribution to the sum, rounding of the computation included.
+        Bounds that are not given follow from those that are; at least one is needed.
 
     Attributes
     ----------
@@ -276,8 +276,8 @@ class BoundedStatistic:
         positions : array-like of int
             Ascending and different positions in the flattened statistic; public, or released.
         clip : float, default=None
-            Largest l2 norm of what is kept. The projection to a ball moves two vectors no further apart than they
-            were, and no further than twice its radius: the bound is at most ``2 clip``.
+            Largest l2 norm of the kept entries. The projection to a ball moves two vectors no further apart than
+            they were, and no further than twice its radius: the bound is at most ``2 clip``.
 
         Returns
         -------
@@ -365,7 +365,7 @@ def rounded_source(
 
     def on_grid(step: float) -> NDArray[np.int64]:
         if not _LEAST <= step <= 1 / _LEAST:
-            raise ValueError(f"a grid of {step:.3g} is outside of what float64 holds exactly")
+            raise ValueError(f"a grid of {step:.3g} leaves the range of exact floats; scale the statistic")
         # The clamp is 1-Lipschitz in every entry, so it cannot raise a sensitivity.
         with np.errstate(over="ignore"):
             return np.rint(np.clip(value() / step, -_CLAMP, _CLAMP)).astype(np.int64)

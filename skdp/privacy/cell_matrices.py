@@ -1,4 +1,4 @@
-"""Public matrices of linear answers about cells: what one unit moves the answers by."""
+"""Public matrices of linear answers about cells: the change of the answers by one unit."""
 
 import math
 
@@ -11,7 +11,7 @@ _MOST_CELLS = 2**12
 
 
 def columns_moved(matrix: NDArray[np.int64], adjacency: str) -> float:
-    """Return what one unit moves the answers by in l2 norm, in units of the matrix's entries; rounded up.
+    """Return the change of the answers by one unit in l2 norm, in units of the matrix's entries; rounded up.
 
     Parameters
     ----------

@@ -2,11 +2,11 @@
 
 Privacy
 -------
-Without a clip the integers of the kept entries are those of the statistic, so no bound grows. With a clip S (in
-units of the grid) the vector v of the k kept integers becomes rint(f v), f = min(1, S / N), N its norm in float64.
-The projection pi to the ball of radius S moves two vectors no further apart than they were, and no further than 2
+Without a clip the kept entries keep the statistic's integers, so no bound grows. With a clip S (in units of the
+grid) the vector v of the k kept integers becomes rint(f v), f = min(1, S / N), N its norm in float64. The
+projection pi to the ball of radius S moves two vectors no further apart than they were, and no further than 2
 S. With u = 2^-53, converting v, the squares, their sum, the root, the quotient and the product are off by a factor
-within 1 +- (k + 8) u. So f v is within (k + 8) u S of pi(v) in l2 norm; where f = 1, v itself is, because its norm
+within 1 +- (k + 8) u, so f v is within (k + 8) u S of pi(v) in l2 norm; where f = 1, v itself is, because its norm
 is then at most S (1 + (k + 8) u). On both data sets together that is at most (k + 16) 2^-52 S, which the l2 bound
 has. Rounding moves each entry by at most 1/2 on either side: one more rounding of a total (`Source.roundings`).
 """
@@ -32,7 +32,7 @@ def checked_positions(positions: ArrayLike, size: int) -> Integers:
 
 
 def clipped_bound(l2: float, size: int, clip: float) -> float:
-    """What a unit can change in ``size`` clipped entries, but for their rounding."""
+    """The change of ``size`` clipped entries by a unit, but for their rounding."""
     if not 0 < clip < math.inf:
         raise ValueError(f"clip must be finite and > 0, got {clip!r}")
     return min(l2, 2.0 * clip) + (size + 16) * 2.0**-52 * clip

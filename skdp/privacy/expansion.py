@@ -4,9 +4,9 @@ Privacy
 -------
 An expanded row f(x) is a function of one record's row x and of public or released numbers, to the last bit. Where
 it stands, what other rows hold, and how many rows there are change nothing (`check_batch_independence` and
-`tests/privacy/exact/test_expansion.py` look at it). So two tables that differ in one unit (a record, or all rows
-of a group, however many) have expanded tables that differ in that unit alone, and what the statistics prove for
-any rows holds for these. f enters no bound, not even by its size, as each statistic clips what a unit adds:
+`tests/privacy/exact/test_expansion.py` look at it). Two tables that differ in one unit (a record, or all rows of a
+group, however many) have expanded tables that differ in that unit alone, and the bounds that the statistics prove
+for any rows hold for these. f enters no bound, not even by its size: each statistic clips a unit's contribution:
 
 * `mean_gradient`: a unit adds a vector v with ||v|| <= G, over n. Another in its place (replace-one; record or
   group) moves the mean by ||v - v'|| / n <= 2 G / n, none in its place (zero-out, add-remove, where n is public)
@@ -47,7 +47,7 @@ SMOOTH_FUNCTIONS = np.array([
 class Expansion:
     """Features that are made of standardized columns: smooth functions, one-hots and products.
 
-    All of it is public or released. So an expanded record is a function of that record alone, to the last bit, and
+    All numbers are public or released: an expanded record is a function of that record alone, to the last bit, and
     statistics of expanded records keep their bounds.
 
     Attributes
@@ -149,7 +149,7 @@ class Expansion:
 
     @property
     def n_features(self) -> int:
-        """Number of features of an expanded row: the columns and what is added."""
+        """Number of features of an expanded row: the columns and the added features."""
         return self.counts.size + self.size
 
     @cached_property

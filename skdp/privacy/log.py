@@ -1,4 +1,4 @@
-"""The logger ``skdp``: what a fit plans and what it is charged with, as lines of level INFO.
+"""The logger ``skdp``: the plans of a fit and its charges, as lines of level INFO.
 
 These lines hold parameters and public numbers, and are the same for neighbouring data. Plans that were made after
 a release may follow from it and are of level DEBUG. No line holds a record, a key or a seed. Nothing is printed
@@ -26,7 +26,7 @@ LOGGER.addFilter(_is_open)
 
 @contextlib.contextmanager
 def no_log_lines() -> Iterator[None]:
-    """Write no line in this context: that of a trial would tell how many there are."""
+    """Write no line in this context: a line for each trial would tell the number of trials."""
     token = _SILENT.set(True)
     try:
         yield

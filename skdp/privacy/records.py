@@ -61,7 +61,7 @@ class PrivateRecords:
     shape : PublicShape
         Everything that is public of the records.
     n_features, n_parameters, n_units : int
-        Of the shape; ``n_parameters`` counts the intercept, ``n_units`` is what means divide by.
+        Of the shape; ``n_parameters`` counts the intercept, ``n_units`` is the divisor of means.
 
     Raises
     ------
@@ -127,8 +127,7 @@ class PrivateRecords:
     def without_data(cls, shape: PublicShape) -> "PrivateRecords":
         """Stand for records that lie in another process: their public shape, and nothing of them.
 
-        Its statistics have the bounds that those of the other process have. Release them as
-        `BoundedStatistic.absent`.
+        Its statistics have the same bounds as the other process's. Release them as `BoundedStatistic.absent`.
 
         Parameters
         ----------
@@ -205,7 +204,7 @@ class PrivateRecords:
         return self._derived(y=self._rows.targets_less(float(value)))
 
     def residual(self, theta: ArrayLike) -> "PrivateRecords":
-        """Return the same records with what a linear model predicts subtracted from their targets.
+        """Return the same records with the predictions of a linear model subtracted from their targets.
 
         Parameters
         ----------
@@ -220,7 +219,7 @@ class PrivateRecords:
         return self._derived(y=self._rows.targets_less(_fitted(self._rows, theta)))
 
     def predicted(self, theta: ArrayLike) -> "PrivateRecords":
-        """Return the same records with one feature: what a linear model predicts.
+        """Return the same records with one feature: the prediction of a linear model.
 
         Parameters
         ----------
@@ -264,14 +263,14 @@ class PrivateRecords:
     def mapped(
         self, function: Callable[[Matrix], NDArray[np.float64]], n_features: int, *, fit_intercept: bool = False
     ) -> "PrivateRecords":
-        """Return records whose features are what a function makes of each row.
+        """Return records whose features a function computes from each row.
 
         Parameters
         ----------
         function : callable
             Takes rows as they are stored, and returns an array of shape (number of rows, ``n_features``). A row's
             numbers must be a function of this row and of public or released values alone, to the last bit; see
-            `check_batch_independence`. It must not keep what it was given, and must not raise for any values.
+            `check_batch_independence`. It must not keep its arguments, and must not raise for any values.
         n_features : int
             Public.
         fit_intercept : bool, default=False
@@ -435,7 +434,7 @@ class PrivateRecords:
 
 
 def _fitted(rows: Rows, theta: ArrayLike) -> NDArray[np.float64]:
-    """What a linear model predicts for each record, from that record alone."""
+    """The prediction of a linear model for each record, from that record alone."""
     at = np.array(theta, dtype=np.float64)
     fitted = rows.predictions(at[: rows.shape.n_features], predictions)
     if rows.shape.fit_intercept:

@@ -87,7 +87,7 @@ class Rows:
     # ---------------------------------------------------------------- rows from rows
 
     def derived(self, **changes: Unpack[Changes]) -> "Rows":
-        """The same records but for these fields. What is kept and depends on one of them is not taken along.
+        """The same records but for these fields. Kept results that depend on one of them are not taken along.
 
         Every derivation comes through here: a sorted order of other rows would read beyond these.
         """
@@ -342,7 +342,7 @@ Rows.__getstate__ = Rows.__setstate__ = Rows._refuse  # type: ignore[attr-define
 
 
 class HoldsRows(Protocol):
-    """What the statistics of `PrivateRecords` take: they are its methods, and read its rows."""
+    """The type of ``self`` in the statistics of `PrivateRecords`, which are its methods and read its rows."""
 
     _rows: Rows
 
@@ -375,9 +375,9 @@ def beside(X: Matrix, values: NDArray[np.int64]) -> NDArray[np.int64]:
 def in_rows(X: Matrix) -> Matrix:
     """An array in C order; a CSR matrix as it is.
 
-    An array of one row is in C and in Fortran order at once, and the kernels of the two add in different orders.
-    So the number of rows would change what a row adds, where it is private. (Taking some columns of an array
-    gives Fortran order, too.)
+    An array of one row is in C and in Fortran order at once, and the kernels of the two add in different orders:
+    the number of rows, where it is private, would change what a row adds. (Taking some columns of an array gives
+    Fortran order, too.)
     """
     if hasattr(X, "indptr") or X.flags.c_contiguous:
         return X

@@ -1,8 +1,8 @@
 """The public parameters of a seeded fit as bytes, so that two different fits of one seed share no noise.
 
-If the noise of two models is the same, their difference shows the data. So different parameters must give
-different bytes. The other direction is a convenience for tests: equal parameters should give equal bytes. Two
-objects count as different if it is unknown whether they are equal.
+Different parameters must give different bytes, because the difference of two models with the same noise shows the
+data. The other direction is a convenience for tests: equal parameters should give equal bytes. Two objects count
+as different if it is unknown whether they are equal.
 
 Parameters that `repr` spells out are their `repr`, which begins with "[". All others are hashed, with a tag for
 each type and the length of each part, behind a byte that no `repr` begins with.
@@ -196,7 +196,7 @@ def _code_of(kind: type) -> Iterator[bytes]:
 def _source(function: FunctionType) -> Iterator[bytes]:
     """Code, defaults, and the values, tables and functions that the code names; equal in another process."""
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
-    cells = [cell for cell in cells if not isinstance(cell, type)]  # without the one of super()
+    cells = [cell for cell in cells if not isinstance(cell, type)]  # without the cell of super()
     named = map(function.__globals__.get, function.__code__.co_names)
     plain = [
         value for value in named if _spelled_out(value) or isinstance(value, dict | np.ndarray | FunctionType)
@@ -235,7 +235,7 @@ def _table(value: "pd.DataFrame") -> bytes:
     columns = getattr(value, "columns", None)
     if columns is None:
         entries = [_column(value)]
-    elif hasattr(value, "iloc"):  # of pandas, where two columns may have one name
+    elif hasattr(value, "iloc"):  # a data frame of pandas, where two columns may have one name
         entries = [_column(value.iloc[:, j]) for j in range(len(columns))]
     else:
         entries = [_column(value[name]) for name in columns]

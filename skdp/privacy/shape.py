@@ -1,4 +1,4 @@
-"""PublicShape: what is public about the data of a fit, in one object.
+"""PublicShape: the public facts about the data of a fit, in one object.
 
 Plans, grids, batch rules, warnings, exceptions, memory decisions, reports and reprs read this object and nothing
 else of the data. The real number of rows serves sums and samplers only.
@@ -26,7 +26,7 @@ MOST_PER_PUBLIC = 16
 class PublicShape:
     """The public facts about the data of one fit.
 
-    Two neighbouring data sets have equal shapes: that is what makes a decision that reads a shape public.
+    Two neighbouring data sets have equal shapes, so a decision that reads nothing else is public.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class PublicShape:
         cls, X: "Matrix", *, n_groups: int | None, n_public: int | None, n_classes: int | None = None,
         fit_intercept: bool = False, intercept_value: float = 1.0,
     ) -> "PublicShape":  # fmt: skip
-        """Take what is public of X; the one place where a number of rows becomes public.
+        """Take the public facts about X; the one place where a number of rows becomes public.
 
         Parameters
         ----------
@@ -143,7 +143,7 @@ class PublicShape:
         """A number of units for which sums are laid out.
 
         A data set of more than 16 ``n_public`` units may make a sum wrap around in 64 bits. Noise is added
-        modulo 2^64 too, so what is released is then a function of the exact noisy sum: useless, and as private.
+        modulo 2^64 too, so the release is then a function of the exact noisy sum: wrong, and as private.
         """
         return self.n_units if self.n_public is None else MOST_PER_PUBLIC * self.n_units
 

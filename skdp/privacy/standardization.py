@@ -14,8 +14,8 @@ from skdp.kernels.standardized import StandardizedTable
 class Standardization:
     """Each feature x_j becomes ``(clip(x_j, low_j, high_j) - center_j) / scale_j``.
 
-    All numbers are public or released. So a standardized record is a function of that record alone, to the last
-    bit, and statistics of standardized records keep their bounds. What is not a number becomes 0, the centre.
+    All numbers are public or released: a standardized record is a function of that record alone, to the last bit,
+    and statistics of standardized records keep their bounds. What is not a number becomes 0, the centre.
 
     Attributes
     ----------

@@ -37,11 +37,11 @@ class PrivateWords:
     def _counts(self, shares: Sequence[int]) -> dict[str, int]:
         """Sum over the units of their shares of their words, as exact integers.
 
-        A unit with more words than there are shares keeps its most frequent ones; of equally frequent ones those
-        that come first in it. So what is kept follows from this unit alone.
+        A unit with more words than there are shares keeps its most frequent ones; of equally frequent ones the
+        first ones in it. The kept words follow from this unit alone.
 
         A word is plain text here. A subclass of str may hold more than text (such as the document that the word
-        is from), or be equal to other words: the released object would be that of the first unit that has it.
+        is from), or be equal to other words: the released object would come from the first unit that has it.
         """
         found: dict[str, int] = {}
         for words in self._units:

@@ -1,4 +1,4 @@
-"""What a release costs: exact Gaussian accounting, calibration, the recheck, and the kinds of release.
+"""The cost of a release: exact Gaussian accounting, calibration, the recheck, and the kinds of release.
 
 `skdp.privacy.accounting.adapter` is the only module that translates to dp-accounting. It is not imported here,
 because a full-batch fit never needs it.

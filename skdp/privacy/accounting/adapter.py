@@ -49,7 +49,7 @@ def _event(release: Release, accountant: str, adjacency: str) -> "DpEvent":
     if not release.accountants:
         raise UnsupportedAccounting(
             f"No curve of {release.name!r} releases is proven, so dp-accounting has no event for them. Add their "
-            "epsilon and delta to those of the rest"
+            "epsilon and delta to the sums of the other releases"
         )
     sampling = release.sampling if release.on_sample else FULL_BATCH
     require_supported(sampling, adjacency, [release.name], accountant)

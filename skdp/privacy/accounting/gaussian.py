@@ -27,8 +27,8 @@ from skdp.privacy.accounting.roots import last_safe
 
 _SQRT_2 = math.sqrt(2.0)
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
-# Numerical errors below are at most about 1e-12 relative. Costs are rounded up by 1e-11, and what a budget buys is
-# rounded down by 1e-10. So a calibrated plan stays within its budget when other code rechecks it.
+# Numerical errors below are at most about 1e-12 relative. Costs are rounded up by 1e-11, the mu and epsilon of a
+# budget down by 1e-10, so that a calibrated plan stays within its budget in the recheck.
 _COST_UP = 1.0 + 1e-11
 _BUDGET_DOWN = 1.0 - 1e-10
 _PURE_BLOCK = 10_000  # pure releases that are composed exactly at once
@@ -103,8 +103,8 @@ def _smallest_epsilon(mu: float, delta: float, log_delta: Callable[[float, float
     """`gaussian_epsilon` for finite mu > 0 and delta > 0.
 
     The search starts at an epsilon that is high enough: delta(epsilon) <= Phi(mu/2 - epsilon/mu), which is at most
-    `delta` there. It returns that or a larger one whose log delta was computed to be at most log `delta` - 1e-15
-    (`last_safe`). So it is high enough up to the error of `log_delta`, for which the last line adds 1e-11.
+    `delta` there. It returns this or a larger epsilon whose computed log delta is at most log `delta` - 1e-15
+    (`last_safe`), which is high enough up to the error of `log_delta`; the last line adds 1e-11 for it.
     """
     log_target = math.log(delta) - _LOG_MARGIN
     if float(erf(mu / math.sqrt(8.0))) <= math.exp(log_target):
@@ -122,8 +122,8 @@ def _largest_mu(epsilon: float, delta: float, log_delta: Callable[[float, float]
     """`gaussian_mu` for finite epsilon > 0 and delta > 0.
 
     The search starts at a mu that is small enough: delta(epsilon) <= Phi(mu/2 - epsilon/mu), which is at most
-    `delta` there. It returns that or one whose log delta was computed to be at most log `delta` - 1e-15
-    (`last_safe`). So it is small enough up to the error of `log_delta`, for which the last line takes away 1e-10.
+    `delta` there. It returns this or another mu whose computed log delta is at most log `delta` - 1e-15
+    (`last_safe`), which is small enough up to the error of `log_delta`; the last line takes away 1e-10 for it.
     """
     log_target = math.log(delta) - _LOG_MARGIN
     t = -float(ndtri(delta))
@@ -265,7 +265,7 @@ def pure_mu(epsilon: float, count: int = 1) -> float:
     """The mu of ``count`` adaptive pure epsilon-DP mechanisms together, rounded up.
 
     For one it is 2 Phi^-1(e^epsilon / (1 + e^epsilon)). For many its square is less than the sum of their mu^2,
-    by a factor that goes to pi/2. So a number that is fixed in advance is charged at once.
+    by a factor that goes to pi/2, and a number of releases that is fixed in advance is charged at once.
 
     Parameters
     ----------
@@ -281,9 +281,9 @@ def pure_mu(epsilon: float, count: int = 1) -> float:
     Privacy. The composition is dominated by that many randomised responses (Kairouz, Oh and Viswanath 2015).
     Let K be the number of likely answers. It is binomial, with p = e^epsilon / (1 + e^epsilon) on one data set
     and 1 - p on the other. The trade-off function is piecewise linear with the inner vertices
-    (P(K >= j | 1 - p), P(K < j | p)). G_mu is convex, so it lies below everywhere if it does at the vertices.
-    So mu is the largest of Phi^-1(P(K >= j | p)) - Phi^-1(P(K >= j | 1 - p)). For one release there is one
-    vertex, (1 - p, 1 - p). More than 10,000 are charged in blocks of 10,000.
+    (P(K >= j | 1 - p), P(K < j | p)). G_mu is convex and lies below everywhere if it does at the vertices, so mu
+    is the largest of Phi^-1(P(K >= j | p)) - Phi^-1(P(K >= j | 1 - p)). One release has one vertex, (1 - p, 1 -
+    p). More than 10,000 are charged in blocks of 10,000.
 
     Examples
     --------
@@ -337,7 +337,7 @@ def bounded_range_mu(epsilon: float) -> float:
     -----
     Privacy. Bounded range means that the privacy loss lies in an interval [t - epsilon, t]. Among such
     pairs the law on the two end points is the easiest to tell apart, because any convex function of the likelihood
-    ratio is largest there. Its trade-off function has one inner vertex. So by the chord argument of `pure_mu` it
+    ratio is largest there. Its trade-off function has one inner vertex, and by the chord argument of `pure_mu` it
     is mu-GDP with mu = Phi^-1(p) - Phi^-1(q), where p and q are the probabilities of the loss t. This is largest
     at t = epsilon/2 (the tests check it numerically), where p = 1 - q = e^(epsilon/2) / (1 + e^(epsilon/2)).
 

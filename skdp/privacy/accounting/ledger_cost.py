@@ -25,7 +25,7 @@ def rows_mu(rows: Sequence[Row]) -> float:
 
 
 def _split_pure(rows: Sequence[Row]) -> tuple[float, float, float]:
-    """The mu of all rows, that of the rows without a pure epsilon, and the sum of the other rows' epsilons."""
+    """The mu of all rows, the mu of the rows without a pure epsilon, and the sum of the other rows' epsilons."""
     releases = releases_of(rows)
     everything = compose_mu(release.mu() for release in releases)
     epsilons = [release.pure_epsilon() for release in releases]

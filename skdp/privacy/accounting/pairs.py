@@ -34,12 +34,12 @@ class Cells(NamedTuple):
     p_error: Floats
     r: Floats
     r_error: Floats
-    below: float  # of P, at losses below the first point
-    above: float  # of P, at losses above the last point
+    below: float  # mass of P at losses below the first point
+    above: float  # mass of P at losses above the last point
 
 
 class DominatingPair(ABC):
-    """Two laws P and R on the line whose privacy loss log dP/dR dominates that of a mechanism.
+    """Two laws P and R on the line whose privacy loss log dP/dR dominates the loss of a mechanism.
 
     Attributes
     ----------
@@ -178,9 +178,9 @@ class BoundedRangePair(DominatingPair):
     Let r = dP/dR lie in [e^(t-e), e^t]. As E_R r = 1, 0 <= t <= e. Since (r - e^x)+ is convex in r, among the
     laws of r with this mean the one on the two end points has the largest E_R (r - e^x)+. That is
     (1 - e^(t-e)) (1 - e^(x-t)) / (1 - e^-e). Over t it is largest at t = (x + e)/2, where it is
-    (1 - e^((x-e)/2))^2 / (1 - e^-e). A supremum of such functions is convex and falls in e^x, is 1 at e^x = 0
-    and at least (1 - e^x)+. So it is the curve of a pair (Zhu, Dong and Wang 2022). Its second derivative gives
-    the loss the density exp((l - e)/2) / (2 (1 - e^-e)) on [-e, e].
+    (1 - e^((x-e)/2))^2 / (1 - e^-e). A supremum of such functions is convex and falls in e^x, is 1 at e^x = 0 and
+    at least (1 - e^x)+, so it is the curve of a pair (Zhu, Dong and Wang 2022). Its second derivative gives the
+    loss the density exp((l - e)/2) / (2 (1 - e^-e)) on [-e, e].
     """
 
     epsilon: float

@@ -47,7 +47,7 @@ _ROUNDING = 200.0 * _U  # relative error of delta for each release
 _KAPPAS = (0.25, 0.5, 1.0, 2.0, 3.0, 4.5, 6.0, 9.0)  # tilts that Chernoff's bound is tried with
 # A grid that would need more cells stays coarser than asked for. Its bound is valid and looser.
 _MOST_CELLS = 2**17
-_TILTS = (0.3, 1.0, 3.0, 10.0, 30.0)  # over the widest loss, where tails are heavy; a choice, not tuned
+_TILTS = (0.3, 1.0, 3.0, 10.0, 30.0)  # tilts over the widest loss, for heavy tails; a choice, not tuned
 _LARGEST_WINDOW = 2**21  # cells of an FFT; a choice, not tuned
 
 
@@ -124,7 +124,7 @@ class _Composed:
     def _window(
         self, theta: float, value: float, centre: float, spread: float, log_small: float
     ) -> tuple[float, float, float]:
-        """Reach above and below the centre, and log of what counts above relative to e^(K - theta centre)."""
+        """Reach above and below the centre, and log of the truncated tail relative to e^(K - theta centre)."""
         above = beyond = below = math.inf
         kappa_above = 0.0
         for part in _KAPPAS:
@@ -142,7 +142,7 @@ class _Composed:
         return above, total - above, rise - (theta + kappa_above) * above
 
     def epsilon(self, theta: float) -> float | None:
-        """Upper bound of epsilon; any theta > 0 gives one, that of the saddle point a tight one.
+        """Upper bound of epsilon. Any theta > 0 gives a bound, and the saddle point gives a tight one.
 
         None if the grid is so fine that the window has too many cells.
         """
@@ -291,7 +291,7 @@ def _by_search(pairs: tuple[DominatingPair, ...], log_delta: float, widest: floa
     composed = _Composed(pairs, widest / cells, log_delta)
     tilts = [composed.saddle(1.0)[0], *(part / widest for part in _TILTS)]
     while True:
-        with np.errstate(over="ignore", invalid="ignore"):  # by tilts that are too large
+        with np.errstate(over="ignore", invalid="ignore"):  # tilts that are too large overflow
             found = [composed.epsilon(theta) for theta in tilts]
         bounds = [(value, theta) for value, theta in zip(found, tilts) if value is not None]
         if not bounds:

@@ -1,4 +1,4 @@
-"""The base of all kinds of release: what each costs, what its ledger row says, and what the report says of it.
+"""The base of all kinds of release: the cost of each, its ledger row, and its words in the report.
 
 A mechanism has a kind of its own, a subclass of `Release`, as ``RELEASE`` in the module ``cost`` of its package,
 and a line in `skdp.privacy.mechanisms.registry`. It overrides the costs that are proven and leaves the others,
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 Row: TypeAlias = Mapping[str, object]
 LedgerRow: TypeAlias = dict[str, float | int | str | bool]
-Line: TypeAlias = tuple[str, str]  # of a report: its name and its text
+Line: TypeAlias = tuple[str, str]  # a line of a report: its name and its text
 Pairs: TypeAlias = tuple[tuple[DominatingPair, ...], tuple[DominatingPair, ...]]
 
-# First and last keys of a ledger row; those of the mechanism come between them.
+# First and last keys of a ledger row; the mechanism's own keys come between them.
 _FIRST = ("purpose", "count")
 _LAST = ("sensitivity", "grid", "sampling", "sampling_rate", "batch_size", "n_records")
 _KEYS: "dict[type[Release], tuple[str, ...]]" = {}
@@ -46,7 +46,7 @@ def _row_keys(kind: "type[Release]") -> tuple[str, ...]:
 class Release:
     """``count`` releases of one mechanism with one noise, each possibly chosen by the results before it.
 
-    All costs are those of the ``count`` releases together. A cost for which no proof is known raises
+    Every cost is the cost of the ``count`` releases together. A cost for which no proof is known raises
     `UnsupportedAccounting`, or is inf or None where its docstring says so.
 
     Parameters
@@ -65,9 +65,9 @@ class Release:
     name : str
         Of the mechanism in a ledger row.
     parameter_name, parameter_label : str
-        Key of the number that fixes the cost of one release, and what a report calls it.
+        Key of the number that fixes the cost of one release, and its name in a report.
     noise : str
-        What the report calls the noise.
+        The report's name of the noise.
     sensitivity_of : str
         What the sensitivity of a row is measured on, and by which norm.
     accountants : tuple of {"pld", "rdp"}
@@ -169,7 +169,7 @@ class Release:
     def pld(self, adjacency: str) -> Pairs:
         """Dominating pairs for a record that leaves or changes, and for one that comes; none where it is free.
 
-        The pairs of several releases compose with those of the same direction.
+        The pairs of several releases compose with the pairs of the same direction.
         """
         raise self._unsupported(f"privacy loss distribution under {adjacency}")
 
@@ -194,7 +194,7 @@ class Release:
         """One of the releases as an event of dp-accounting, in that accountant's convention."""
         raise UnsupportedAccounting(
             f"dp-accounting has no safe {accountant.upper()} event for {self.name!r}; its own pld() and rdp() "
-            "compose with those of the others."
+            "compose with the curves of other releases."
         )
 
     # ------------------------------------------------------------------ the report

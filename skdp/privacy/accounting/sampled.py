@@ -32,7 +32,7 @@ def require_supported(
     sampling : {"full batch", "Poisson", "without replacement"}
     adjacency : {"replace-one", "zero-out", "add-remove"}
     mechanisms : sequence of {"gaussian", "laplace", "gumbel_top_k", "above_threshold", "sampled_pure"}
-        What is released on one batch.
+        The release on one batch.
     accountant : {"pld", "rdp"}, optional
         Demand this one.
 

@@ -1,7 +1,7 @@
 """The cost of several fits on the same people together, and its ceiling, kept in a ledger file.
 
-Each fit reserves its cost before it reads a value. The reservation is a committed row of a SQLite file. So
-threads, forked and spawned workers charge one ledger, and a worker that is killed stays charged.
+Each fit reserves its cost before it reads a value. The reservation is a committed row of a SQLite file: threads,
+forked and spawned workers charge one ledger, and the fit of a worker that is killed stays charged.
 
 Privacy
 -------
@@ -81,7 +81,7 @@ _MADE_HERE: dict[str, set[int]] = {}
 
 
 class SpentTerms(TypedDict):
-    """What a fit would be charged with."""
+    """The terms of a fit's charge."""
 
     epsilon: float
     delta: float
@@ -93,7 +93,7 @@ class SpentTerms(TypedDict):
 
 
 def charge_of(estimator: str, terms: SpentTerms) -> Charge:
-    """What a fit is charged, checked."""
+    """The charge of a fit, checked."""
     delta, error = terms["delta"], terms.get("noise_error", (0.0, 0.0))
     return check_charge(estimator, terms["epsilon"], delta, terms.get("mu"), delta == 0, error)
 
@@ -103,7 +103,7 @@ class _OnlyAsked(Exception):
 
 
 class BudgetAccountant:
-    """A ceiling on what several fits cost together, and the ledger that keeps it.
+    """A ceiling on the cost of several fits together, and the ledger that keeps it.
 
     Give it to estimators as `accountant=`, or fit inside `with accountant:`. It is a handle: copies, clones and
     pickles charge the same ledger, from any thread or worker process. A fit that would pass the ceiling is refused
@@ -238,7 +238,7 @@ class BudgetAccountant:
           its part, so the number of records of each part is public. Under add-remove it is private, as is the
           number of groups: give fits of the part a public ``n_public``.
 
-        Then what other parts release has the same law on both tables, given all that came before. It is public
+        Then the releases of other parts have the same law on both tables, given all that came before. It is public
         randomness of the process that reads the one part, and the filter of that process applies
         (`skdp.privacy.budget.filters` has the proof). Records outside all parts pay for the fits of no part.
 
@@ -275,7 +275,7 @@ class BudgetAccountant:
             As for `disjoint`.
         adjacency : {"replace-one", "zero-out", "add-remove"}
         unit : {"record", "group"}
-            What was split, and under which adjacency the split is sound. The parts refuse other fits.
+            The unit of the split, and the adjacency under which it is sound. The parts refuse other fits.
 
         Raises
         ------
@@ -316,7 +316,7 @@ class BudgetAccountant:
             Name, for the ledger.
         epsilon : float > 0
         delta : float in [0, 1)
-            What the fit claims by itself, noise error included. With 0 it is pure epsilon-DP.
+            The fit's own claim, noise error included. With 0 it is pure epsilon-DP.
         adjacency, unit : str
             The same for all fits of one ledger.
         mu : float > 0, default=None
@@ -419,7 +419,7 @@ class BudgetAccountant:
         (epsilon, delta)
             (0.0, 0.0) if nothing is charged. Else the smallest epsilon of the charged fits together, with its
             delta: 0 for a sum of pure fits, the fit's own for a single fit, and else the ceiling's. With parts:
-            the largest epsilon and the largest delta of any part; of a handle, those of its part.
+            the largest epsilon and the largest delta of any part; a handle of a part gives the cost of its part.
 
         Notes
         -----
@@ -529,7 +529,7 @@ class BudgetAccountant:
         return self
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Pickles of the whole ledger are those of earlier versions.
+        # A pickle of the whole ledger names no part, as in earlier versions.
         part = () if self._part is None else (tuple(self._part),)
         return _handle, (self._path, self._id, seen_writes(self._id), *part)
 

@@ -1,9 +1,9 @@
-"""The accountant of a fit that was given none: that of its block, or of the stamp that the estimator carries.
+"""The accountant of a fit without ``accountant=``: the accountant of its block, or of the estimator's stamp.
 
 A block counts in its context (`contextvars`), so two threads or asyncio tasks do not see each other's blocks. A
 thread starts with an empty context: the threads of an executor, of joblib and of `run_in_executor` are outside of
 the block that started them. While a block `with accountant:` is open anywhere in a process, a fit without a block
-and without a stamp is refused. So the right ledger is charged or the fit does not run.
+and without a stamp is refused: the right ledger is charged or the fit does not run.
 
 An estimator gets a stamp in these cases:
 
@@ -68,8 +68,8 @@ class Block:
 
 _home = secrets.token_hex(16)  # names this process: the system uses process numbers again
 _BLOCKS: contextvars.ContextVar[tuple[Block, ...]] = contextvars.ContextVar("skdp_blocks", default=())
-_OPEN: list[Block] = []  # of the whole process, in the order of their beginning
-_INHERITED: list[Block] = []  # those that were open where this process was forked
+_OPEN: list[Block] = []  # open blocks of the whole process, in the order of their beginning
+_INHERITED: list[Block] = []  # blocks that were open where this process was forked
 # Each estimator has here the block in which each thread or task used it; None means no block.
 _USED: weakref.WeakKeyDictionary[object, dict[Who, Block | None]] = weakref.WeakKeyDictionary()
 # A block that ended leaves its accountant here, and who had entered it.
@@ -310,7 +310,7 @@ def stamped_state(estimator: object, state: dict[str, object]) -> dict[str, obje
 
 
 def stamp_clone(estimator: object, copy: object) -> None:
-    """Give a clone of ``estimator`` the stamp of its block, and what is known of the callers around it."""
+    """Give a clone of ``estimator`` the stamp of its block, and the known facts about the callers around it."""
     note_use(estimator, outside=False)
     stamp = _stamp_of_copy(estimator, leaves=False)
     if stamp is not None:

@@ -24,7 +24,7 @@ def accountant_text(
 
 
 def _parts_text(charged: Sequences, ceiling: Ceiling, part: str | None) -> str:
-    """The part of a handle, or what each part has spent; nothing where there is none."""
+    """The part of a handle, or the cost of each part so far; nothing where there is none."""
     if part is not None:
         return f" part {part},"
     names = [name for name in charged if name is not None]

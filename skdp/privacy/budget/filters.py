@@ -12,7 +12,7 @@ that is charged:
 
 A. all are pure, and the sum of epsilon is at most E;
 B. sqrt(sum of mu^2) is at most M, the largest mu that is (E, D)-DP;
-C. it is the only one, and what it claims by itself is at most (E, D).
+C. it is the only one, and its own claim is at most (E, D).
 
 If the first fit has no mu, there is one rule for all fits of the ledger, whatever they are:
 
@@ -23,25 +23,25 @@ Privacy
 *Claim.* Everything released under one ledger is (E, D)-DP, also when each fit, its cost and the
 time to stop are chosen by looking at earlier results.
 
-*Proof.* Choices made between the fits are functions of what was released and of coins, so condition on the coins.
-Sums only grow with further releases (a row that was handed back released nothing), so a history that ends under A
-was under A all the time, and the same is true for B. If the first fit is admitted by C alone, neither A nor B can
-hold with it later: it stays the only one, and its own claim is enough. Otherwise split a set S of histories into
-those that end under B, S_B, and the others, S_A. Take the process that stops at the first fit that would leave B:
-it is M-GDP by the filter for Gaussian differential privacy (Smith and Thakurta 2022; Koskela, Tobaben and Honkela
-2023), and S_B are histories that it does not cut, so P(S_B) <= e^E Q(S_B) + D. On S_A every factor of the
-likelihood ratio is at most e^epsilon_i, and the sum is at most E, so P(S_A) <= e^E Q(S_A). Add both. Fits that run
-at the same time are no exception: the filter is applied to the single releases in their order of time, and their
-reservations were made before.
+*Proof.* Choices made between the fits are functions of the released numbers and of coins, so condition on the
+coins. Sums only grow with further releases (a row that was handed back released nothing), so a history that ends
+under A was under A all the time, and the same is true for B. If the first fit is admitted by C alone, neither A
+nor B can hold with it later: it stays the only one, and its own claim is enough. Otherwise split a set S of
+histories into those that end under B, S_B, and the others, S_A. Take the process that stops at the first fit that
+would leave B: it is M-GDP by the filter for Gaussian differential privacy (Smith and Thakurta 2022; Koskela,
+Tobaben and Honkela 2023), and S_B are histories that it does not cut, so P(S_B) <= e^E Q(S_B) + D. On S_A every
+factor of the likelihood ratio is at most e^epsilon_i, and the sum is at most E, so P(S_A) <= e^E Q(S_A). Add both.
+Fits that run at the same time are no exception: the filter is applied to the single releases in their order of
+time, and their reservations were made before.
 
-Under D nothing else can ever hold: a fit without mu is neither pure nor under B, and it stays. So all
-histories of the ledger end under D, and the claim is the filter of basic composition (Rogers et al.
-2016). Stop at the first fit that would leave D. After a history h with (a, b) left, P(S | h) <=
-e^a Q(S | h) + b: if the next fit is (e, d)-DP, induction from the end and min(1, .) give P(S | h) <=
-b - d + E_P min(1, e^(a-e) Q(S | h, output)) <= b - d + e^e E_Q min(1, ...) + d <= e^a Q(S | h) + b.
-This is for fits one after the other. A fit without mu is only known as a whole, so fits that run at the
-same time and choose by each other's releases need more: (epsilon, delta) of interactive mechanisms add
-up under concurrent composition as well (Lyu 2022), also when they are chosen on the way (Haney et al. 2023).
+Under D nothing else can ever hold: a fit without mu is neither pure nor under B, and it stays. All histories of
+the ledger then end under D, and the claim is the filter of basic composition (Rogers et al. 2016). Stop at the
+first fit that would leave D. After a history h with (a, b) left, P(S | h) <= e^a Q(S | h) + b: if the next fit is
+(e, d)-DP, induction from the end and min(1, .) give P(S | h) <= b - d + E_P min(1, e^(a-e) Q(S | h, output)) <=
+b - d + e^e E_Q min(1, ...) + d <= e^a Q(S | h) + b. This is for fits one after the other. A fit without mu is only
+known as a whole, so fits that run at the same time and choose by each other's releases need more: (epsilon, delta)
+of interactive mechanisms add up under concurrent composition as well (Lyu 2022), also when they are chosen on the
+way (Haney et al. 2023).
 
 Rules B and D must not be mixed within one ledger. After an early result one would go on under B where
 the likelihood ratio is already large, and under D where it is small: each part may fail with
@@ -53,7 +53,7 @@ Sampled noise has a tiny error (`noise_error`, a and b). For neighbouring data s
 that can be drawn on both. The drawn laws p, q and the exact ones P, Q of a fit satisfy, whatever came
 before, p(S) <= e^a P(S and V) + b and q(S) >= e^-a Q(S and V). Step by step over the fits the a and the
 b add up, and p(S) <= e^a P(S and V) + b <= e^a (e^E' Q(S and V) + D') + b <= e^(E' + 2a) q(S) + e^a D' + b.
-So B uses the M of E' = E - 2a and D' = e^-a (D - b).
+Rule B therefore uses the M of E' = E - 2a and D' = e^-a (D - b).
 
 *Parts.* A ledger may name parts whose records have no record, and no group, in common
 (`BudgetAccountant.disjoint`). A fit of a part reads its records only; a fit of no part may read all. The sequence
@@ -66,25 +66,25 @@ another part reads the same records on both, so its output has the same law on b
 history its factor is 1: it is a coin of the adaptive process of sequence p. This process may choose its next fit
 by looking at it, as by any coin, so the proof above holds for sequence p word for word. "The first fit" is the
 first one of the sequence, and it is chosen before anything of p was released: what other parts released before it
-are coins. So one part may go by rule D and another by A to C. A fit of no part that is charged after a fit of p
-comes after it in sequence p, whatever comes first in other sequences. The error of drawn noise is that of sequence
-p: of another part the drawn laws are equal on both tables, which adds nothing to a or b. Parts that run at the
-same time are interactive mechanisms on data that the two tables share; an adversary that knows all other records
-can run them itself, so concurrent composition is that of sequence p.
+are coins. One part may go by rule D and another by A to C. A fit of no part that is charged after a fit of p comes
+after it in sequence p, whatever comes first in other sequences. Only the fits of sequence p add their errors of
+drawn noise: of another part the drawn laws are equal on both tables, which adds nothing to a or b. Parts that run
+at the same time are interactive mechanisms on data that the two tables share; an adversary that knows all other
+records can run them itself, so the concurrent composition of all parts is the composition of sequence p.
 
 A row that is handed back leaves every sequence that it is in. A fit without mu that comes first in one of them
 stays charged once that sequence holds others (`skdp.privacy.budget.parts.returned_state`).
 
 *What the parts must be.* The proof needs that neighbouring tables differ in one part. Let every record have its
 part by its position, from coins that read no record. Condition on the coins: a replaced or zeroed record stays in
-its part, the tables of all other parts are equal, and those of its own part are neighbours. A mixture over coins
-of (E, D)-DP pairs is (E, D)-DP. Under add-remove each record (or group) needs a secret coin of its own: couple the
-two tables such that those who are in both have equal coins; the one who comes or goes then is in one part, and
-nobody else moves. A split by value (by date, site or label) is sound under zero-out, where the absent record stays
-in its part, and under add-remove. Under replace-one it is not: the record may leave one part and enter another,
-which pays in both. A split by labels of groups from fresh coins is sound, also if the replaced group has another
-label or another number of rows: exchanging the old label and the new one in a uniform choice of labels gives a
-uniform one.
+its part, the tables of all other parts are equal, and the two tables of its own part are neighbours. A mixture
+over coins of (E, D)-DP pairs is (E, D)-DP. Under add-remove each record (or group) needs a secret coin of its own:
+couple the two tables such that those who are in both have equal coins; the one who comes or goes then is in one
+part, and nobody else moves. A split by value (by date, site or label) is sound under zero-out, where the absent
+record stays in its part, and under add-remove. Under replace-one it is not: the record may leave one part and
+enter another, which pays in both. A split by labels of groups from fresh coins is sound, also if the replaced
+group has another label or another number of rows: exchanging the old label and the new one in a uniform choice of
+labels gives a uniform one.
 
 For Gaussian fits this is never worse than the sum of zCDP (rho = mu^2 / 2), because mu-GDP is converted exactly. A
 filter is proven for mu^2. None is proven for privacy loss distributions that are chosen by looking at results.
@@ -115,7 +115,7 @@ from scipy.special import log_ndtr
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.privacy.accounting import compose_mu, gaussian_epsilon, gaussian_mu, pure_mu
 
-_TOLERANCE_MU, _TOLERANCE_PURE = 9.5e-11, 1e-12  # relative, of rules B and A; see the docstring
+_TOLERANCE_MU, _TOLERANCE_PURE = 9.5e-11, 1e-12  # relative margin of rules B and A; see the docstring
 
 
 class Ceiling(NamedTuple):
@@ -147,7 +147,7 @@ class Charge(NamedTuple):
         return self.mu == math.inf
 
 
-# By name of a part: what is charged to its records, in order of time. None stands for the records of no part.
+# The charges to the records of each part, by its name, in order of time. None stands for the records of no part.
 Sequences: TypeAlias = Mapping[str | None, list[Charge]]
 
 
@@ -162,7 +162,7 @@ def _noise_error(fits: list[Charge]) -> float:
 
 
 def _exact_delta(fits: list[Charge], ceiling: Ceiling) -> float:
-    """D' of rule B: what is left of delta for the exact mechanisms; at most 0 if nothing is."""
+    """D' of rule B: the rest of delta for the exact mechanisms; at most 0 if none is left."""
     tail = math.fsum(fit.tail for fit in fits)
     return (ceiling.delta - tail) * math.exp(-_noise_error(fits))
 
@@ -202,7 +202,7 @@ def admits(fits: list[Charge], ceiling: Ceiling) -> bool:
 
 
 def spent_by(fits: list[Charge], ceiling: Ceiling) -> tuple[float, float]:
-    """Smallest cost of what is charged, proven if the fits were fixed beforehand; the ceiling always is."""
+    """Smallest cost of the charged fits, proven if the fits were fixed beforehand; the ceiling always is."""
     if not fits:
         return 0.0, 0.0
     if fits[0].approximate:
@@ -235,8 +235,8 @@ def spent_by_worst(sequences: Sequences, ceiling: Ceiling) -> tuple[float, float
 def remaining_after_all(sequences: Sequences, ceiling: Ceiling) -> tuple[float, float]:
     """Largest epsilon of one further fit that every one of these sequences admits, and its delta.
 
-    A Gaussian fit of a smaller epsilon or delta has a smaller mu. So the smallest numbers of all sequences are
-    admitted by each of them; likewise for pure fits.
+    A Gaussian fit of a smaller epsilon or delta has a smaller mu, so each sequence admits the smallest numbers of
+    all of them; likewise for pure fits.
     """
     lefts = [_gaussian_left(charged, ceiling) for charged in sequences.values()]
     gauss = min(epsilon for epsilon, _ in lefts), min(delta for _, delta in lefts)

@@ -1,7 +1,7 @@
 """What stands in the place of an accountant in fits inside a fit, whose own session pays for them.
 
-An inner fit asks its accountant before it reads a value, and commits the reservation before it draws a number. So
-whoever is asked knows the cost of each inner fit beforehand, as a ledger would: its mu, or that it has none.
+An inner fit asks its accountant before it reads a value, and commits the reservation before it draws a number. The
+paying session thus knows the cost of each inner fit beforehand, as a ledger would: its mu, or that it has none.
 """
 
 import contextlib
@@ -54,8 +54,8 @@ class InnerAccountant(BudgetAccountant):
     Parameters
     ----------
     admit : callable
-        Takes an `InnerCharge`. Returns what to call before the first release, and what to call if there is none;
-        or raises PrivacyBudgetExceeded.
+        Takes an `InnerCharge`. Returns a function to call before the first release, and one to call if there is no
+        release; or raises PrivacyBudgetExceeded.
     """
 
     def __init__(self, admit: Callable[[InnerCharge], tuple[Callable[[], None], Callable[[], None]]]) -> None:
@@ -93,7 +93,7 @@ class _Asked(BaseException):
 
 
 def asked_charge(fit: Callable[[BudgetAccountant], object]) -> InnerCharge | None:
-    """Return what a fit would be charged, without fitting.
+    """Return the charge of a fit, without fitting.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def asked_charge(fit: Callable[[BudgetAccountant], object]) -> InnerCharge | Non
     Returns
     -------
     InnerCharge or None
-        None if the fit ended without asking. What it raises before that passes through.
+        None if the fit ended without asking. Its exceptions before that pass through.
     """
 
     def ask(charge: InnerCharge) -> NoReturn:
@@ -151,13 +151,13 @@ class _UpToFirstRelease(InnerAccountant):
 
 
 def fit_to_first_release(fit: Callable[[BudgetAccountant], object]) -> None:
-    """Run a fit until it would release something, so that what it refuses is known before anything is spent.
+    """Run a fit until it would release something, so that its refusals come before anything is spent.
 
     Parameters
     ----------
     fit : callable
         Takes an accountant and fits with it. It reads the data and plans; no statistic is computed, and no
-        number is drawn. What it raises passes through.
+        number is drawn. Its exceptions pass through.
     """
     with contextlib.suppress(_Began):
         fit(_UpToFirstRelease())

@@ -43,7 +43,7 @@ class FitRow(TypedDict):
     part: str | None
 
 
-_APPLICATION_ID = 0x736B6470  # "skdp", in the header of the file
+_APPLICATION_ID = 0x736B6470  # "skdp" in ASCII, in the header of the file
 _VERSION = 3
 _BUSY_SECONDS = 60.0  # longest wait for another process's transaction; a choice, not tuned
 _COLUMNS = tuple(FitRow.__annotations__)
@@ -173,7 +173,7 @@ def set_seen(identity: str, last: Write) -> None:
 
 
 def check_seen(connection: sqlite3.Connection, path: str, identity: str, consequence: str) -> None:
-    """Refuse a file that is no later state of what was seen."""
+    """Refuse a file that is no later state of the ledger that this process has seen."""
     for number, token in seen_writes(identity):
         row = connection.execute("SELECT token FROM writes WHERE number = ?", (number,)).fetchone()
         if row == (token,):
@@ -289,7 +289,7 @@ def _execute(connection: sqlite3.Connection, statements: tuple[str, ...]) -> Non
 
 
 def check_kind(connection: sqlite3.Connection, adjacency: str, unit: str) -> None:
-    """Refuse another adjacency or unit than that of what is charged."""
+    """Refuse an adjacency or unit other than the ledger's."""
     row = connection.execute("SELECT adjacency, unit FROM fits WHERE state <> 'returned' LIMIT 1").fetchone()
     if row is not None and row != (adjacency, unit):
         raise PrivacyBudgetExceeded(

@@ -1,4 +1,4 @@
-"""Parts of a ledger: named sets of records that have no record in common, and what is charged to each.
+"""Parts of a ledger: named sets of records that have no record in common, and the charges to each.
 
 A row of the table `fits` belongs to a part or, with NULL, to none. The sequence of a part holds the rows of no
 part and its own. `skdp.privacy.budget.filters` has the rules of sequences and the proof. A part is known by its
@@ -27,7 +27,7 @@ class Part(NamedTuple):
 
 
 class PartKind(NamedTuple):
-    """What the records were split for: fits of another adjacency or unit are refused in these parts."""
+    """The adjacency and unit of the split: fits of another adjacency or unit are refused in these parts."""
 
     adjacency: str
     unit: str  # "record" or "group"
@@ -99,7 +99,7 @@ def _new(names: tuple[str, ...], known: dict[str, int]) -> list[str]:
 
 
 def _retire(connection: sqlite3.Connection, known: dict[str, int], names: tuple[str, ...]) -> None:
-    """Make room for the parts of a new split, which may not meet those of another one."""
+    """Make room for the parts of a new split, which may not meet the parts of another split."""
     if not known:
         return
     (charged,) = connection.execute(
@@ -137,12 +137,12 @@ def check_part(
         raise PrivacyBudgetExceeded(
             f"The part {part.name!r} was split for adjacency={row[1]!r} and {given} groups=, where the unit is "
             f"the {row[2]}; this fit has adjacency={adjacency!r} and the unit {kind.unit!r}, for which the parts "
-            "may have units in common. Split for what you fit: train_test_split(..., groups=, adjacency=)."
+            "may have units in common. Split by the fit's unit: train_test_split(..., groups=, adjacency=)."
         )
 
 
 def sequences(connection: sqlite3.Connection, part: Part | None) -> Sequences:
-    """What is charged to the records of a part; with None, of every part, and to the records of no part."""
+    """The charges to the records of a part; with None, of every part, and to the records of no part."""
     rows = connection.execute(
         "SELECT part, epsilon, delta, mu, pure, log_error, tail FROM fits WHERE state <> 'returned'"
         " ORDER BY number"
@@ -178,7 +178,7 @@ def returned_state(connection: sqlite3.Connection, number: int) -> str:
 
 
 def part_assumption(part: str, unit: str, adjacency: str) -> str:
-    """What the report of a fit of a part rests on, which no accountant can see."""
+    """The assumption of the report of a fit of a part, which no accountant can check."""
     values = (
         "; which part that is was not chosen by values of the records, as a replaced one would change parts"
         if adjacency == "replace-one"

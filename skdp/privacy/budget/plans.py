@@ -1,6 +1,6 @@
 """Plans that run once: fits whose reservation has a name, and may be charged a single time in a ledger.
 
-The reservation of a plan is committed to disk as "spent" before its first release (`Reservation.commit`). So a row
+The reservation of a plan is committed to disk as "spent" before its first release (`Reservation.commit`); a row
 that still says "reserved" stands for a fit that released nothing. If its process is dead, nothing can follow, and
 the row is handed back by the next plan. Should the process live after all (in another container, say), its own
 commit finds the row handed back and refuses: nothing is ever released under a row that is not charged.
@@ -15,11 +15,11 @@ from skdp.privacy.budget.parts import NAME, returned_state
 
 
 class PlanRunsOnce(PrivacyBudgetExceeded):
-    """The plan is charged already, or is running; how much budget is left does not matter."""
+    """The plan is charged already, or is running; the remaining budget does not matter."""
 
 
 def labelled(estimator: str, plan: str) -> str:
-    """What the ledger shows of a fit of a plan."""
+    """The ledger's row of a fit of a plan."""
     if not NAME.fullmatch(plan):
         raise ValueError(f"plan must be at most 64 letters, digits, '.', '_' and '-', got {plan!r}.")
     return f"{estimator} (plan {plan})"

@@ -1,4 +1,4 @@
-"""What a ledger file holds, for people who do not know its ceiling."""
+"""The contents of a ledger file, for people who do not know its ceiling."""
 
 import os
 import sqlite3

@@ -2,8 +2,8 @@
 
 `PrivateRecords.gradient_sum` rests on a promise: a row's numbers have the same bits at every place, beside any
 other rows, and in a batch of any size. A product of BLAS breaks it: its kernels treat the last rows of a batch in
-another way than the others. So the promise is checked on the machine that fits, on rows that are generated. Other
-rows also hold what generated ones seldom do: 0 times a neighbour is NaN if the neighbour is infinite.
+another way than the others. The promise is checked on the machine that fits, on generated rows. Other rows also
+hold what generated ones seldom do: 0 times a neighbour is NaN if the neighbour is infinite.
 
 Several threads call the function. Arrays that it uses again would change between their norm and their sum.
 """
@@ -17,7 +17,7 @@ from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy.gradients.device import ThroughDevice, arrays_of
 from skdp.privacy.pieces import OuterSum, Piece
 
-ROWS = 64  # a block of `gradient_sum`
+ROWS = 64  # rows of a block of `gradient_sum`
 SIZES = (1, 2, 8, 33, 63)
 # Most numbers of products that are looked at together. If there are more, it is 16 rows at a time: rows of float32
 # stand at 16 positions of a cache line.
@@ -43,9 +43,9 @@ REUSED = (
     "function gave arrays that a later call changed. Several threads call it at once, so it must return new "
     "arrays from every call and share no work arrays between calls"
 )
-VALUES = (np.nan, np.inf, -np.inf, 1e38, -1e38, 1e-40, 0.0)  # that other rows are filled with
-LARGE = (1e3, 1e10, 1e-10)  # by which other rows are multiplied
-SHUFFLES = 6  # a choice: a place that differs would have to hold rows of its own kind each time
+VALUES = (np.nan, np.inf, -np.inf, 1e38, -1e38, 1e-40, 0.0)  # other rows are filled with each of these values
+LARGE = (1e3, 1e10, 1e-10)  # other rows are multiplied by each of these factors
+SHUFFLES = 6  # random orders; a choice: a place that differs would have to hold rows of its own kind in each
 
 
 def check_batch_independence(
@@ -154,7 +154,7 @@ def _products_stay(piece: Piece) -> bool:
 
 
 def _others(X: NDArray[np.float64]) -> Iterator[tuple[str, NDArray[np.float64]]]:
-    """What other rows hold: in words, and 64 rows of it."""
+    """Contents of other rows: their words for a message, and 64 rows of them."""
     for value in VALUES:
         yield f"{value:g}", np.full_like(X, value)
     for factor in LARGE:

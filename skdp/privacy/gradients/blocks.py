@@ -16,10 +16,10 @@ from skdp.privacy.pieces import Piece
 from skdp.privacy.rows import Rows
 
 BLOCK = 64  # positions whose records BLAS adds
-LARGEST_CLIP = 2.0**50  # in units of the grid
-LARGEST_FACTOR = 2.0**30  # of a record
-LARGEST_SQUARE = 2.0**80  # of the arrays that a gradient is made of
-GHOST = 2.0**-10  # what two ghost sums of a block may be off by together, in clip norms
+LARGEST_CLIP = 2.0**50  # largest clip norm, in units of the grid
+LARGEST_FACTOR = 2.0**30  # largest factor that a record is multiplied by
+LARGEST_SQUARE = 2.0**80  # largest squared norm of an array of a gradient
+GHOST = 2.0**-10  # largest error of two ghost sums of a block together, in clip norms
 
 Array = NDArray[np.float64]
 
@@ -119,7 +119,7 @@ class BlockSum:
 
     def _total(self, limit: float, dtype: str, scale: float | None) -> Total:
         """Sum over the blocks, of which each is multiplied by ``scale`` and rounded."""
-        totals = {0: Total(self.size, dtype, scale)}  # by thread; 0 is the calling one
+        totals = {0: Total(self.size, dtype, scale)}  # totals by number of the thread; 0 is the calling thread
 
         def of_block(slot: int, block: int) -> None:
             if slot not in totals:
@@ -191,7 +191,7 @@ class BlockSum:
 
 
 def clip_factors(parts: Sequence[MeasuredPart], weights: Array, limit: float, size: int) -> Array:
-    """One over the larger of the gradient's norm and ``limit``; 0 for what may not enter a sum."""
+    """One over the larger of the gradient's norm and ``limit``; 0 for a gradient that may not enter a sum."""
     squares, guards, largest = np.zeros((3, weights.size))
     for part in parts:
         squares += part.squares

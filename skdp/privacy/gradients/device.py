@@ -1,9 +1,9 @@
 """Gradients that a device computes: rows go through the function there, and their pieces come to the host.
 
-Clipping and adding, on which the privacy rests, stay on the host and are those of any other fit. The function
-always gets 64 rows, of which the last may be zeros. So the shapes of all its products are the same for every
-batch, and a library that chooses its code by shapes chooses the same. `check_batch_independence` looks at the
-rest. **Not run on a device in this release**: the tests run it on arrays that behave as CuPy's.
+Clipping and adding, on which the privacy rests, stay on the host, as in any other fit. The function always gets 64
+rows, of which the last may be zeros: the shapes of all its products are the same for every batch, and a library
+that chooses its code by shapes chooses the same. `check_batch_independence` looks at the rest. **Not run on a
+device in this release**: the tests run it on arrays that behave as CuPy's.
 """
 
 from collections.abc import Callable, Iterable, Sequence

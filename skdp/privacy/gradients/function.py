@@ -21,7 +21,7 @@ PieceFunction = Callable[[Matrix, NDArray[np.float64] | None], Sequence[Piece]]
 
 
 class PieceKind(NamedTuple):
-    """What may not change from one call to the next: what is added rests on it.
+    """Facts that may not change from one call to the next, because the sum rests on them.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class PieceKinds:
     """
 
     def __init__(self) -> None:
-        # By what the kinds may depend on: the public form of rows and targets, and the number of entries.
+        # Kinds of pieces by the public form of rows and targets, and the number of entries.
         self._known: dict[tuple[object, ...], list[PieceKind]] = {}
 
     def of(self, function: PieceFunction) -> "Marked":
@@ -186,7 +186,7 @@ class GradientFunction:
         ]
 
     def _called(self, X: Matrix, y: NDArray[np.float64] | None, count: int) -> list[Piece]:
-        """What the function gives, checked; a message says nothing about the rows."""
+        """The function's result, checked; a message says nothing about the rows."""
         with np.errstate(all="ignore"):
             found = self.function(X, y)
         pieces = list(found)

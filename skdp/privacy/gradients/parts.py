@@ -1,4 +1,4 @@
-"""Parts of records' gradients: what each adds to the norms, and the weighted sum over the records.
+"""Parts of records' gradients: their shares of the norms, and the weighted sum over the records.
 
 `skdp.privacy.statistics.gradient_sum` proves what follows from the numbers that are computed here.
 """
@@ -15,11 +15,11 @@ from skdp.privacy.gradients.device import arrays_of, of_arrays
 from skdp.privacy.pieces import Outer, OuterSum, Piece, SparseRows, Vectors
 
 Array = NDArray[np.float64]
-Floats = NDArray[np.float64]  # or float32
+Floats = NDArray[np.float64]  # float64 or float32
 
-# Of the Gram matrices that are there at once, on either side; a choice, not tuned.
+# Entries of the Gram matrices that are in memory at once, on either side; a choice, not tuned.
 GRAM_ENTRIES = 2**22
-# Of the gradients that are multiplied out before some of their entries are taken; a choice, not tuned.
+# Entries of gradients that are multiplied out before some of them are taken; a choice, not tuned.
 DENSE_ENTRIES = 2**18
 HALF_ULP = {"float32": 2.0**-24, "float64": 2.0**-53}
 
@@ -120,7 +120,7 @@ def parts_of(
 ) -> list[MeasuredPart]:
     """Compute the norms of all pieces; without ``ghost`` sums of outer products are multiplied out.
 
-    ``entries`` are those of each piece that are clipped and added; None takes all.
+    ``entries`` are the entries of each piece that are clipped and added; None takes all.
     """
     if entries is not None:
         return [_masked(piece, own) for piece, own in zip(pieces, entries, strict=True)]

@@ -22,8 +22,8 @@ Array = NDArray[np.float64]
 Drawn = Callable[[], Iterator[list[Array]]]  # a part for each piece, a row for each vector
 
 SIGMA = 2**30  # an entry of a vector is an integer over this
-LARGEST_RATIO = 2.0**20  # of a contribution over the clip norm; a choice, not tuned
-LARGEST_INTEGER = 2.0**55  # of a contribution: 64 of them fit into 62 bits
+LARGEST_RATIO = 2.0**20  # largest norm of a contribution over the clip norm; a choice, not tuned
+LARGEST_INTEGER = 2.0**55  # largest integer of a contribution: the sum of 64 fits into 62 bits
 KEPT = 2**24  # entries of all vectors together that are kept for a release; a choice, not tuned
 
 
@@ -202,7 +202,7 @@ def _inner(piece: Piece, v: Array) -> Array:
         return row_inner_products(piece.values, v)
     if isinstance(piece, SparseRows):
         tables = v.reshape(len(v), piece.n_table, piece.values.shape[2])
-        rows = np.maximum(piece.rows, 0)  # what is no row has values of 0
+        rows = np.maximum(piece.rows, 0)  # -1 stands for no row, whose values are 0
         return np.array([gram_products(piece.values, table[rows]) for table in tables])
     matrices = v.reshape(len(v), piece.left.shape[-1], piece.right.shape[-1])
     if isinstance(piece, Outer):

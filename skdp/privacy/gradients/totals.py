@@ -1,4 +1,4 @@
-"""What a thread has added of the sums of blocks, and which of its entries it has touched."""
+"""A thread's total of the sums of blocks, and the entries that it has touched."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ class Total:
     def __init__(self, size: int, dtype: str, scale: float | None) -> None:
         self.values = np.zeros(size, dtype=dtype)
         self._scale = scale
-        # By the place of a piece's first entry: its end, and of a table the touched rows and zeros to add in.
+        # For each piece, by its first entry: its end and, for a table, the touched rows and zeros to add in.
         self._pieces: dict[int, tuple[int, NDArray[np.bool_] | None, Array | None]] = {}
 
     def add(self, first: int, part: Part, factors: Array) -> int:

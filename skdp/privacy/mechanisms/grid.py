@@ -5,9 +5,9 @@ was rounded r times as a total can move by r more units in every entry.
 
 Privacy
 -------
-A sum that is too large wraps around modulo 2^64, and so does its sum with integer noise: post-processing. So a
-bound on a private number of records is not needed where noise is added (`Source.usual`). Choices and thresholds
-need a grid that holds all sums.
+A sum that is too large wraps around modulo 2^64, and so does its sum with integer noise: post-processing. Added
+noise needs no bound on a private number of records (`Source.usual`). Choices and thresholds need a grid that holds
+all sums.
 """
 
 import math
@@ -34,7 +34,7 @@ class Noise(NamedTuple):
     sigma : float
         Standard deviation of the noise, in units.
     sensitivity : float
-        What one unit of privacy can change in the statistic, in l2 norm, with all roundings.
+        Largest change of the statistic by one unit of privacy, in l2 norm, with all roundings.
     """
 
     unit: float
@@ -149,7 +149,7 @@ def _on_grid(unit: float, magnitude: float) -> float:
     unit = unit if math.isinf(magnitude) else max(unit, magnitude / HEADROOM)
     if not 2.0**-500 <= unit <= 2.0**500:
         raise ValueError(
-            f"a grid of {unit:.3g} is outside of what float64 holds exactly; "
+            f"a grid of {unit:.3g} is outside the range that float64 holds exactly; "
             "scale the statistic, so that its bound lies between 1e-100 and 1e100"
         )
     return unit

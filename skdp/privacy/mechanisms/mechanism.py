@@ -1,11 +1,11 @@
-"""What a mechanism is to a session: a statistic in, and its release, its noise's error and its draw out.
+"""The protocol of mechanisms: from a statistic to its release, its noise's error and its draw.
 
 A mechanism for statistics of all records is a class with two methods, and `PrivacySession.release` calls it::
 
     index = session.release(scores, NoisyMax(epsilon=0.1))
 
 The session keeps the order of every release. Everything is refused before anything is charged, everything is
-charged before anything is computed or drawn, and the row of the ledger is that of the cost that was charged. So a
+charged before anything is computed or drawn, and the row of the ledger states the cost that was charged. A
 mechanism can forget none of these steps.
 """
 
@@ -30,7 +30,7 @@ class Prepared(Generic[T_co]):
     release : Release
         Its cost, and its row of the ledger.
     numerical_error : (float, float)
-        What the error of the sampler adds to epsilon and delta.
+        The part of the sampler's error in epsilon and delta.
     draw : callable (Source, KeyStream) -> object
         Computes the integers of the statistic (`Source.on_grid`), draws the noise, and returns the result.
     """
@@ -54,7 +54,7 @@ class Mechanism(Protocol[T_co]):
     """One way to release a statistic of all records once."""
 
     def prepare(self, bounded: BoundedStatistic, adjacency: str) -> Prepared[T_co]:
-        """Refuse what cannot be released; else say what the release costs and how it is drawn.
+        """Refuse a statistic that cannot be released; else return the cost of the release and how it is drawn.
 
         It reads the public numbers of the statistic: its bounds, its shape and its roundings.
         """

@@ -5,12 +5,12 @@ Privacy
 ``round(N(0, sigma^2))`` added to an integer vector x is the rounding of the continuous Gaussian mechanism's
 output, because round(x + N) = x + round(N). Rounding is post-processing, so every theorem on that mechanism holds,
 and no released bit depends on unrounded values. `skdp.privacy.noise.alias_tables` and
-`skdp.privacy.noise.samplers` prove how far the drawn probabilities are from the exact ones; the
-``*_numerical_error`` functions give what this error adds to epsilon and delta.
+`skdp.privacy.noise.samplers` bound the error of the drawn probabilities; the ``*_numerical_error`` functions give
+what this error adds to epsilon and delta.
 
-The samplers are not constant-time. Their running time depends on the noise; that of a choice among listed scores
-(`skdp.privacy.mechanisms.selected_gaussian`) depends on their number, and that of a search for large values
-(`rounded_gaussian_above`) on how many are found.
+The samplers are not constant-time. Their running time depends on the noise. A choice among listed scores
+(`skdp.privacy.mechanisms.selected_gaussian`) takes a time that depends on their number, and a search for large
+values (`rounded_gaussian_above`) one that depends on how many are found.
 
 References
 ----------

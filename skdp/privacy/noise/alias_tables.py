@@ -9,7 +9,7 @@ Privacy
 Bin masses are integers that add up to exactly 2^191; Walker's alias method spreads them over 2^c cells of equal
 mass 2^(191 - c). A draw takes the cell from the first c bits of a 64-bit word and compares the next 63 - c bits
 with the first 63 - c bits of the cell's threshold; the last bit is the sign. On a tie, and only then, a second and
-a third word are compared with the rest of the threshold. So bin j has probability mass_j / 2^191 *exactly*.
+a third word are compared with the rest of the threshold. Bin j thus has probability mass_j / 2^191 *exactly*.
 
 Gaussian: mass_j is proportional to the integral of the normal density from (j W - 1/2)/s to
 ((j + 1) W - 1/2)/s, j = 0 .. J - 1, with J W >= 13.25 s. For W > 1 this counts magnitude 0 with
@@ -44,7 +44,7 @@ CANONICAL_SIGMA = 2**30  # units of the grid; its table is shipped
 TABLE_FILE = Path(__file__).parent / "data" / "rounded_gaussian_2p30.npz"
 
 TOTAL_BITS = 191  # the masses of a table add up to 2^191
-_FIXED_BITS = 320  # of fixed-point numbers
+_FIXED_BITS = 320  # bits of fixed-point numbers
 _ONE = 1 << _FIXED_BITS
 _GAUSSIAN_TAIL = Fraction(53, 4)  # sigma beyond which a magnitude is not drawn
 _STRIP = Fraction(1, 256)  # largest width of a strip, in sigma

@@ -3,22 +3,22 @@
 Privacy
 -------
 The positions that are found have the law of ``flatnonzero(rounded_gaussian(sigma, size) >= limit)``. That is the
-law of the samplers, and not that of ideal normal numbers. `skdp.privacy.noise.samplers` draws a number as a sign,
-a bin and an offset within the bin, and starts again at "minus zero". Bin j has probability mass_j / 2^191, and a
-sign 1 / 2. So the integers below 2^192 can be divided into four parts. A uniform one, U, says enough:
+law of the samplers, and not the law of ideal normal numbers. `skdp.privacy.noise.samplers` draws a number as a
+sign, a bin and an offset within the bin, and starts again at "minus zero". Bin j has probability mass_j / 2^191,
+and a sign 1 / 2, so the integers below 2^192 can be divided into four parts. Draw a uniform one, U:
 
-* U < a: plus, and a bin beyond that of the limit. The limit is reached. (a is the sum of these bins' masses.)
+* U < a: plus, and a bin beyond the limit's. The limit is reached. (a is the sum of these bins' masses.)
 * a <= U < b: plus, and the bin of the limit. Its offset is drawn, and decides. (b - a is the mass of this bin.)
 * b <= U < c: minus, and bin 0. The offset is drawn. If it is 0 the number starts again; else the limit is not
   reached. (c - b is the mass of bin 0.)
 * c <= U: every other sign and bin. The limit is not reached.
 
-U is drawn from its first bits on. If the first 16 are above those of c, then U >= c whatever the others are. If
-not, the other 176 bits are drawn. So nothing is rounded, and the error that is proven for `rounded_gaussian`
-holds here; `gaussian_numerical_error` counts it. A number starts 40 times at most, which fails with a
-probability below 2^-360.
+U is drawn from its first bits on. If the first 16 are above the first 16 bits of c, then U >= c whatever the
+others are. If not, the other 176 bits are drawn. Nothing is rounded, and the error that is proven for
+`rounded_gaussian` holds here; `gaussian_numerical_error` counts it. A number starts 40 times at most, which fails
+with a probability below 2^-360.
 
-Stopping. A number begins only if all words are there that it may need, before any of its bits is looked at. So the
+Stopping. A number begins only if all words are there that it may need, before any of its bits is looked at, so the
 end of a buffer does not depend on the number in progress.
 """
 

@@ -22,7 +22,7 @@ from skdp.privacy.noise.keystream import (
 )
 
 Words = NDArray[np.uint64]
-# Here, because an annotation of a function in a function is made anew at each call.
+# At module level, because Python evaluates annotations of an inner function at each call.
 
 # In units of the grid: the proofs of the tables hold between these bounds.
 SIGMA_RANGE = (0.5, 2.0**40)
@@ -71,14 +71,14 @@ def rounded_gaussian(sigma: float, size: int | tuple[int, ...], random_state: Se
 
     See Also
     --------
-    gaussian_numerical_error : what the error adds to epsilon and delta.
+    gaussian_numerical_error : the error's part of epsilon and delta.
 
     Notes
     -----
     Bins of width W (a power of two; 1 up to sigma = 512) are drawn from an alias table with
-    191-bit thresholds; the offset in a bin by rejection. A table is built in tens of milliseconds
-    and cached; that of ``CANONICAL_SIGMA`` = 2^30 is shipped. The bounds are derived in
-    ``skdp.privacy.noise.alias_tables`` and ``skdp.privacy.noise.samplers`` and tested against mpmath.
+    191-bit thresholds; the offset in a bin by rejection. A table is built in tens of milliseconds and cached; the
+    table of ``CANONICAL_SIGMA`` = 2^30 is shipped. The bounds are derived in ``skdp.privacy.noise.alias_tables``
+    and ``skdp.privacy.noise.samplers`` and tested against mpmath.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def rounded_gaussian_above(sigma: float, limit: int, size: int, random_state: Se
 
     Notes
     -----
-    The law is that of ``numpy.flatnonzero(rounded_gaussian(sigma, size) >= limit)``, up to a probability of
+    The result has the law of ``numpy.flatnonzero(rounded_gaussian(sigma, size) >= limit)``, up to a probability of
     2^-360 for each value. Where few values reach the limit, two bytes are drawn for most values
     (`skdp.privacy.noise.exceedances`).
 
@@ -199,7 +199,7 @@ def discrete_laplace(scale: float, size: int | tuple[int, ...], random_state: Se
 
     See Also
     --------
-    laplace_numerical_error : what the error adds to epsilon and delta.
+    laplace_numerical_error : the error's part of epsilon and delta.
 
     References
     ----------

@@ -26,7 +26,7 @@ _ZEROS = memoryview(bytes(_CHUNK))
 _AHEAD = 1 << 13
 # OpenSSL counts 64-byte blocks in 32 bits, and cryptography raises beyond that. The last blocks of a
 # key are kept back, so that the next key can always be drawn from them.
-_BLOCK = 64  # bytes
+_BLOCK = 64  # bytes of one block of the cipher
 _KEY_BLOCKS = 2**32 - 16
 
 
@@ -195,8 +195,8 @@ class KeyStream:
     def shuffle(self, order: Integers, start: int, stop: int) -> None:
         """Continue a Fisher-Yates shuffle of ``order`` in place, from ``start`` up to ``stop``.
 
-        A caller that finds out on the way how much of a permutation it needs calls this in blocks:
-        0 to a, a to b, and so on.
+        A caller that does not know beforehand how many entries of a permutation it needs calls this in blocks: 0
+        to a, a to b, and so on.
 
         Parameters
         ----------
@@ -213,7 +213,7 @@ class KeyStream:
             done = shuffle_positions(self.words(min(stop - done, _CHUNK)), order, done, stop)
 
     def _fill(self, out: NDArray[np.uint64]) -> None:
-        """Write the next words of the stream; those of a short request are generated with the ones after them."""
+        """Write the next words of the stream; for a short request more words are generated and kept."""
         done = self._take(out)
         while done < out.size:
             if out.size - done >= _AHEAD:

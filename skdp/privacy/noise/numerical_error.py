@@ -1,4 +1,4 @@
-"""What the samplers' proven error adds to the epsilon and delta of a release.
+"""The samplers' proven error as a part of the epsilon and delta of a release.
 
 `skdp.privacy.noise.alias_tables` and `skdp.privacy.noise.samplers` derive the errors.
 """
@@ -25,8 +25,8 @@ def gaussian_numerical_error(n_values: int, noise_multiplier: float = inf) -> tu
     """What ``n_values`` draws of `rounded_gaussian` add to (epsilon, delta) of a release.
 
     A value can be drawn if its noise is below 13.25 sigma. On a neighbouring data set the same output
-    needs another noise, different by at most the sensitivity, sigma / noise_multiplier. So all but a
-    probability of ``erfc((13.25 - 1 / noise_multiplier) / sqrt 2)`` a value can be drawn on both.
+    needs another noise, different by at most the sensitivity, sigma / noise_multiplier. Up to a probability of
+    ``erfc((13.25 - 1 / noise_multiplier) / sqrt 2)`` a value can be drawn on both.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def numeric_sparse_numerical_error(
 
 @functools.lru_cache(maxsize=256)
 def selection_numerical_error(k: int, n_candidates: int, epsilon: float = 0.0) -> tuple[float, float]:
-    """What one call of `gumbel_top_k` adds to (epsilon, delta).
+    """The error of one call of `gumbel_top_k` as a part of (epsilon, delta).
 
     Parameters
     ----------

@@ -20,18 +20,17 @@ has order h^8: log M is analytic in (x, y) = (z^2 h^2, h^2) and bounded by 2.7 f
 
 Arithmetic. m - n and m + n are integers below 2^45, exact in float64; d <= 0.052 (Laplace: 1/32)
 carries at most six roundings, and 1 - exp(-d) is Horner's rule of a polynomial whose truncation is
-below 2^-60: its relative error is below 12 * 2^-53, so that of a is below 0.052 * 12 * 2^-53 / 0.94
-< 2^-53. The threshold 2^64 (1 - a) is cut to an integer (2^-64) and compared with 64 fresh bits:
-the bits that the offset left in its word, then, on a tie, those of another word. Hence
-|log P(r | j) - truth| < 2 (2^-53 + 2^-57 + 2^-60) < 2^-51.8; with the table's 2^-53 and the
-restarts at "minus zero" (a factor common to all values, off by less than 2^-53) every value's
-log-probability is within 2^-51 < 2^-50 of the truth.
+below 2^-60: its relative error is below 12 * 2^-53, so the relative error of a is below 0.052 * 12 * 2^-53 /
+0.94 < 2^-53. The threshold 2^64 (1 - a) is cut to an integer (2^-64) and compared with 64 fresh bits: the bits
+that the offset left in its word, then, on a tie, the bits of another word. Hence |log P(r | j) - truth| < 2
+(2^-53 + 2^-57 + 2^-60) < 2^-51.8; with the table's 2^-53 and the restarts at "minus zero" (a factor common to all
+values, off by less than 2^-53) every value's log-probability is within 2^-51 < 2^-50 of the truth.
 
 Cut-off. A bin gets at most 30 attempts, the last one is taken as it is: probability below
 0.052^30 < 2^-127. With the table's cut-off the total is below 2^-118 < 2^-100.
 
-Stopping. A draw starts only if all words that it may need are there, and it is always finished. So the end
-of a buffer does not depend on the value in progress.
+Stopping. A draw starts only if all words that it may need are there, and it is always finished, so the end of a
+buffer does not depend on the value in progress.
 
 Selection. The k largest of score_i + Gumbel(scale), in order, have the law of k draws without replacement with
 weights exp(score_i / scale) (Plackett-Luce; Yellott 1977), so no Gumbel number is formed: a binary tree of weight
@@ -57,7 +56,7 @@ U64 = np.uint64
 Words = NDArray[np.uint64]
 Aliases = NDArray[np.uint16]
 
-_ATTEMPTS = 30  # of one bin; the last one is taken as it is
+_ATTEMPTS = 30  # attempts of one bin; the last one is taken as it is
 WORDS_PER_DRAW = 64  # more words than a draw can need
 _TWO_64 = 18446744073709551616.0
 
@@ -142,7 +141,7 @@ def _accept(bits: np.uint64, word: np.uint64, d: float, offset_bits: int) -> boo
 def draw_offset(
     words: Words, w: int, j: int, rules: tuple[int, float, float, np.int64, np.int64], square: bool
 ) -> tuple[int | np.int64, int]:
-    """A magnitude in bin ``j``, and the next position; ``rules`` are those of the offsets of a table."""
+    """A magnitude in bin ``j``, and the next position; ``rules`` are for the offsets of a table."""
     offset_bits, slope, curve, quick, quick_step = rules
     rest_bits = U64(64 - offset_bits)
     near = j << offset_bits
@@ -219,7 +218,7 @@ def fill_offset(
 
     ``square`` tells the Gaussian's exponent (in m^2 - n^2) from the Laplace's (in m - n).
 
-    Nearly every value takes two words and no decision. So eight values are drawn at once, and drawn again one by
+    Nearly every value takes two words and no decision, so eight values are drawn at once, and drawn again one by
     one where any of them needs a decision. The values and the words are the same.
     """
     shift = U64(64 - cell_bits)
@@ -227,7 +226,7 @@ def fill_offset(
     rest_bits = U64(64 - offset_bits)
     rest_mask = (U64(1) << rest_bits) - U64(1)
     quick, quick_step = quick_accept(offset_bits, slope, square)
-    # No literals: `_fill_eight` would be compiled for them, and again for what they become.
+    # No literals: `_fill_eight` would be compiled for literal types, and again for the types of later values.
     w: int = np.int64(0)  # type: ignore[assignment]
     i: int = np.int64(0)  # type: ignore[assignment]
     again: int = np.int64(0)  # type: ignore[assignment]

@@ -21,9 +21,9 @@ for _k in range(64):
 def mark(words: NDArray[np.uint64], bits: NDArray[np.uint64], n: int, wanted: int) -> int:
     """Mark up to ``wanted`` new numbers below n < 2^32 in the bit set; return how many were new.
 
-    A number that is marked already, or a word that is rejected, is passed over. So given what was marked
-    before, the next number is uniform on the others. A second set behind the ceil(n / 64) words of the first
-    says which of these words are not zero.
+    A number that is marked already, or a word that is rejected, is passed over: given the numbers marked before,
+    the next number is uniform on the others. A second set behind the ceil(n / 64) words of the first says which of
+    these words are not zero.
     """
     second = (n + 63) // 64
     found = 0

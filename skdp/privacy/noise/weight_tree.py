@@ -217,7 +217,7 @@ class WeightTree:
 
     def __init__(self, n_outputs: int) -> None:
         self._n_outputs = n_outputs
-        self._scale = 0.0  # of the weights; 0: there is no tree
+        self._scale = 0.0  # scale of the weights; 0: there is no tree
         # Features that changed since the tree was brought up to date, or that any may have.
         self._pending: list[Integers] = []
         self._all_pending = False
@@ -262,7 +262,7 @@ class WeightTree:
         return chosen
 
     def _drawn(self, stream: KeyStream, count: int) -> Words:
-        """The next words, fetched for many steps at once; what is left is never used for another stream."""
+        """The next words, fetched for many steps at once; the rest is never used for another stream."""
         if stream is not self._stream or self._spare.size < count:
             self._stream, self._spare = stream, stream.words(64 * count)
         words, self._spare = self._spare[:count], self._spare[count:]

@@ -50,9 +50,9 @@ class Keys:
     def commit(self) -> noise.KeyStream:
         """Spend the reservation, then return the stream: the last step before anything is drawn.
 
-        Every refusal comes before. What is interrupted after it stays charged.
+        Every refusal comes before. A release that is interrupted after it stays charged.
         """
-        if self._closed:  # by a signal handler or a mechanism in the middle of a release: nobody would pay for it
+        if self._closed:  # a signal handler or a mechanism closed it during a release, which nobody would pay for
             raise RuntimeError("this session was closed during a release, which is not made; open another one")
         if self.stream is None:
             self.stream = noise.KeyStream(self._seed, info=self.context)
@@ -92,8 +92,8 @@ class MinibatchSampler:
 
     def __init__(self, ledger: Ledger, keys: Keys) -> None:
         self._ledger, self._keys = ledger, keys
-        self.bits: tuple[int, NDArray[np.uint64]] | None = None  # to draw batches in
-        self._passes: dict[int, Pass] = {}  # by plan
+        self.bits: tuple[int, NDArray[np.uint64]] | None = None  # bit set of drawn units, kept for the next batch
+        self._passes: dict[int, Pass] = {}  # passes in progress, by id of the plan
 
     def draw(self, plan: BatchPlan, records: "PrivateRecords", positions: bool) -> Batch:
         """Draw the batch of one release; see `PrivacySession.draw`."""
@@ -170,7 +170,7 @@ class MinibatchSampler:
 
 
 class SessionBase:
-    """What the methods of a session share; each group of methods is a class below it.
+    """The attributes that the methods of a session share; each group of methods is a class below it.
 
     Every method that plans, draws or releases begins with ``with self._lock:`` and ``self._check_open()``. The
     lock itself stands in the ``with``: no line of Python runs between taking it and the promise to return it, so
@@ -204,7 +204,7 @@ class SessionBase:
         Returns
         -------
         object
-            What the mechanism draws.
+            The result of the mechanism's draw.
 
         Raises
         ------
@@ -229,7 +229,7 @@ class SessionBase:
             made = mechanism.prepare(bounded, ledger.adjacency)
             if type(made) is not Prepared:
                 raise TypeError(f"prepare of a mechanism must return a Prepared, got {type(made).__name__}")
-            # The row is fixed before the draw, and is what is charged: the mechanism's object may say other costs.
+            # The row that is charged is fixed before the draw: the mechanism's object may give other costs later.
             line, error, draw = dict(made.release.describe()), made.numerical_error, made.draw
             return self._release(
                 lambda stream: (draw(bounded._value, stream), line),
@@ -250,7 +250,7 @@ class SessionBase:
 
         The sampler's error is charged, the cost is admitted or a release of a plan used up, and the accountant's
         reservation is spent (`Keys.commit`). Only then the statistic is computed and noise is drawn; the ledger
-        rows follow. So a refusal draws nothing and charges nothing, and an interrupted release stays charged.
+        rows follow. A refusal draws nothing and charges nothing; an interrupted release stays charged.
         """
         ledger = self._ledger
         ledger.charge_numerical_error(numerical_error)

@@ -72,10 +72,10 @@ def claimed(ledger: Ledger) -> float:
 
     Notes
     -----
-    **Privacy.** What was planned after a release may have been planned because of it. The costs of such a plan are
-    random, and their sum is no valid claim: of 400 releases with mu = 0.1 that stop at a lucky one, the realised
-    sum understates the loss too often. The whole budget is valid, because every plan was admitted against it
-    before its releases, and sums of mu^2 (or of pure epsilons) below a fixed total compose adaptively.
+    **Privacy.** A plan made after a release may depend on it. The costs of such a plan are random, and their sum
+    is no valid claim: of 400 releases with mu = 0.1 that stop at a lucky one, the realised sum understates the
+    loss too often. The whole budget is valid, because every plan was admitted against it before its releases, and
+    sums of mu^2 (or of pure epsilons) below a fixed total compose adaptively.
     """
     if ledger.late or ledger.set_aside or ledger.sampled or ledger.best_of:
         return ledger.epsilon
@@ -91,10 +91,10 @@ def claimed(ledger: Ledger) -> float:
 
 
 def claimed_mu(ledger: Ledger) -> float:
-    """The mu of what is claimed; inf for a part that was set aside, or trials, which have a point and no mu."""
+    """The mu of the claim; inf with a share set aside, or trials, which have (epsilon, delta) and no mu."""
     if ledger.set_aside or ledger.best_of:
         return math.inf
-    if ledger.sampled:  # what the other releases may take, beside the sampled ones
+    if ledger.sampled:  # the budget of the other releases, beside the sampled ones
         batches = sum(plan.share for plan in ledger.plans if isinstance(plan, BatchPlan))
         return math.sqrt(max(0.0, 1.0 - batches) * ledger.mu2)
     if not ledger.late:
@@ -134,13 +134,13 @@ def recheck(ledger: Ledger, claim: float) -> float | None:
 
 
 def inner_lines(ledger: Ledger, reports: Iterable[Iterable[PrivacyReport]]) -> list[str]:
-    """What the claims of fits inside a session rest on, each line once, without what the session says itself."""
+    """The assumptions of fits inside a session, each line once, without the session's own."""
     lines = (line for some in reports for report in some for line in report.assumptions)
     return [line for line in dict.fromkeys(lines) if line != _ONCE[ledger.protects]]
 
 
 def _recheck_sums(ledger: Ledger, claim: float) -> float:
-    """Add up what fits inside the session claim; each claim was rechecked by the session of its own fit."""
+    """Add up the claims of fits inside the session; each was rechecked by the session of its own fit."""
     epsilon, delta = (math.fsum(part) for part in zip(*ledger.inner_claims))
     if epsilon > claim * (1 + 1e-9) or delta > ledger.delta * (1 + 1e-9):
         raise PrivacyAccountingError(

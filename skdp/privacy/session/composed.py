@@ -1,8 +1,8 @@
 """A session that pays once for fits inside it, each with a session of its own.
 
-Every unit of the data lies at one *place*, and each fit reads the units of some places: those of a
-cross-validation read all folds but one. A unit pays for the fits that read its place, and the dearest
-place is claimed.
+Every unit of the data lies at one *place*, and each fit reads the units of some places: a fit of a
+cross-validation reads all folds but one. A unit pays for the fits that read its place; the dearest place is
+claimed.
 
 Privacy
 -------
@@ -14,10 +14,10 @@ over the fits that read one place.
 place p on both, and all others theirs (below). Condition on it. Take the fits in their order of time. Given what
 was released before, a fit that does not read p gets the same rows on both data sets, so it releases with the same
 law: it is public randomness of the process that consists of the others. Those are mu_i-GDP, given what was
-released before. So together they are an adaptive composition of mu_i-GDP mechanisms, which is (sum of
+released before; together they are an adaptive composition of mu_i-GDP mechanisms, which is (sum of
 mu_i^2)^(1/2)-GDP (Dong, Roth and Su 2022). A mixture over places, whose law is the same on both, is as private as
-the dearest: the trade-off function of the pair (place, releases) is at least that of the dearest place, and the
-place can be forgotten.
+the dearest: the trade-off function of the pair (place, releases) is at least the dearest place's, and the place
+can be forgotten.
 
 *The coupling.* Under replace-one and zero-out the number n of units is public, and a uniformly random order of
 them is cut at public sizes. Match the unit that is replaced with the one in its place (a group may have another
@@ -53,13 +53,13 @@ from skdp.privacy.session.ledger import GaussianPlan, Ledger
 from skdp.privacy.session.session import PrivacySession
 
 _COINS = 2**53  # a coin is uniform on 0 .. 2^53 - 1
-_DOWN = 1.0 - 1e-9  # of an inner epsilon, so that its mu stays below its share in spite of rounding
+_DOWN = 1.0 - 1e-9  # factor of an inner epsilon, so that its mu stays below its share in spite of rounding
 _ROUNDING = 1.0 + 1e-12  # sums of shares of (epsilon, delta) may round up
 
 
 @dataclass(frozen=True)
 class InnerFits:
-    """Which fits run inside a session, what each may cost, and which of them read each place.
+    """The fits inside a session, the largest cost of each, and the fits that read each place.
 
     Attributes
     ----------
@@ -93,15 +93,15 @@ class InnerFits:
         return max(sum(self.charges[i] for i in place) for place in self.positions)
 
     def holds_errors(self, epsilon: float, delta: float, of_fits: Sequence[float]) -> bool:
-        """Whether what is kept for errors of drawn noise holds those at each place; as the session checks it.
+        """Whether the part kept for errors of drawn noise is enough at each place; as the session checks it.
 
         Parameters
         ----------
         epsilon, delta : float
             Of it all.
         of_fits : sequence of float
-            Errors of fits 0, 1, ..., of which the last one is that of all further ones with its purpose. Other
-            fits have the usual one.
+            Errors of fits 0, 1, ...; the last error holds for all further fits with its purpose, too. Other fits
+            have the usual one.
         """
         kept = ComposedLedger(epsilon, delta, "zero-out", "record", self).epsilon_numerical_error / 2
         errors = []
@@ -142,7 +142,7 @@ class InnerFits:
 
 
 class ComposedLedger(Ledger):
-    """The ledger of a `ComposedSession`: it keeps more for the samplers' errors, as those of all fits add up."""
+    """The ledger of a `ComposedSession`: it keeps more for the samplers' errors, which add up over all fits."""
 
     def __init__(self, epsilon: float, delta: float, adjacency: str, unit: str, inner: InnerFits) -> None:
         self._most = inner.most
@@ -319,7 +319,7 @@ class ComposedSession(PrivacySession):
         Raises
         ------
         PrivacyAccountingError
-            If they are not those of what was charged.
+            If they do not match the charges.
         """
         self._met.update(met)
         if self.exact:
@@ -332,7 +332,7 @@ class ComposedSession(PrivacySession):
             fine &= (report.adjacency, report.unit) == (self.adjacency, self._ledger.protects)
         if not fine:
             raise PrivacyAccountingError(
-                "the reports of a fit inside this one are not those of what it was charged: this is a bug in skdp "
+                "the reports of a fit inside this one do not match its charges: this is a bug in skdp "
                 "or in an estimator, please report it. The result is discarded"
             )
         self._reports[index] = list(reports)
@@ -353,12 +353,12 @@ class ComposedSession(PrivacySession):
         erratum: str | None = None,
         post_processing: tuple[str, ...] = (),
     ) -> PrivacyReport:
-        """Recheck each place from the ledger rows of the fits that read it, and report those of the dearest.
+        """Recheck each place from the ledger rows of the fits that read it, and report the dearest place's rows.
 
         Parameters
         ----------
         public, assumptions, unproven, erratum, post_processing
-            As for `PrivacySession.report`. What the fits inside assume is added.
+            As for `PrivacySession.report`. The assumptions of the fits inside are added.
 
         Returns
         -------

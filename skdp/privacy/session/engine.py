@@ -34,7 +34,7 @@ class Opening:
     grid : float
         Width of a unit.
     sensitivity : float
-        What one unit of privacy changes in the sum, roundings included: in l2 norm, of Laplace noise in l1 norm.
+        Largest change of the sum by one unit of privacy, with roundings: in l2 norm, for Laplace noise in l1 norm.
     releases : int
         Equal openings that are planned from here on, this one included.
     """
@@ -58,7 +58,7 @@ class AnyEngine(Protocol):
     def ready(self, opening: Opening) -> None:
         """Do all that may fail before an owner's numbers are needed: find the peers, lay the noise.
 
-        Called before every opening, and before the first one is charged. What it raises costs nothing, if nothing
+        Called before every opening, and before the first one is charged. An exception costs nothing, if nothing
         was opened before.
         """
 
@@ -126,8 +126,7 @@ class EngineReleases(SessionBase):
         PrivacyBudgetExceeded
             If the plan holds no further release. Nothing was opened.
         UnsupportedAccounting
-            If the statistics are of a batch, or differ in what they protect; or if the samplers' errors
-            do not fit.
+            If the statistics are of a batch or differ in adjacency or unit, or the samplers' errors do not fit.
 
         Notes
         -----
@@ -135,8 +134,8 @@ class EngineReleases(SessionBase):
         rounding of a total, are the largest over the owners. The grid and sigma follow from these public numbers,
         as for `PrivacySession.gaussian`. The engine promises to open the exact sum of the integers plus round(N(0,
         sigma^2)), modulo 2^64. That is the Gaussian mechanism and a post-processing, whoever draws the noise. The
-        ledger has the same row, but that its ``noise_std`` is that of the drawn noise. The promise is the
-        engine's, and the report lists it as an assumption; its `numerical_error` is charged beside that of the
+        ledger has the same row, except that ``noise_std`` refers to the drawn noise. The promise is the engine's,
+        and the report lists it as an assumption; its `numerical_error` is charged beside the error of the
         package's own sampler.
 
         **Order.** The statistics are computed and the engine gets ready before the charge, because nothing has
@@ -220,7 +219,7 @@ class EngineReleases(SessionBase):
         rounding of a total, are the largest over the owners. On a grid of width ``unit`` the integers' l1
         sensitivity is at most ``D = floor(l1 / unit) + 1 + roundings * size``, and discrete Laplace noise of scale
         ``D / epsilon`` is epsilon-DP. The session charges it as `PrivacySession.laplace` does, and the engine's
-        `laplace_numerical_error` beside it. The order is that of `gaussian_by_engine`.
+        `laplace_numerical_error` beside it. The order of the steps is as in `gaussian_by_engine`.
         """
         with self._lock:
             ledger, statistics = self._ledger, tuple(statistics)
@@ -308,7 +307,7 @@ def _surplus(engine: Engine) -> float:
 
 
 def _to_floats(opened: NDArray[np.int64], total: BoundedStatistic, unit: float) -> NDArray[np.float64]:
-    """What was opened, in the statistic's own units."""
+    """The opened sum, in the statistic's own units."""
     if opened.dtype != np.int64 or opened.shape != total.shape:
         raise TypeError(f"engine must open int64 of shape {total.shape}")
     released: NDArray[np.float64] = opened * np.float64(unit)
@@ -347,7 +346,7 @@ def sum_of_owners(statistics: Sequence[BoundedStatistic]) -> BoundedStatistic:
     Raises
     ------
     UnsupportedAccounting
-        If the statistics are of a batch, differ in what they protect, or two are of the same records.
+        If the statistics are of a batch, differ in shape, adjacency or unit, or two are of the same records.
     """
     if not statistics or not all(isinstance(bounded, BoundedStatistic) for bounded in statistics):
         raise TypeError("statistics must be BoundedStatistic, one an owner")

@@ -41,8 +41,8 @@ class GroupRows(SessionBase):
         Notes
         -----
         **Privacy.** Each row draws a word of its own, and a group keeps its rows with the smallest words. The
-        words are independent. So what is kept of a group is a random function of this group alone, and what is
-        kept of the others has the same law on a neighbouring data set.
+        words are independent: the kept rows of a group are a random function of this group alone, and the kept
+        rows of the others have the same law on a neighbouring data set.
         """
         with self._lock:
             self._check_open()

@@ -1,4 +1,4 @@
-"""The account of a session: its plans, what they may still release, and what was released.
+"""The account of a session: its plans, the releases that they still hold, and the releases made.
 
 Nothing here draws noise or reads a statistic, and nothing here locks: `PrivacySession` holds its lock
 around every call.
@@ -23,7 +23,7 @@ from skdp.privacy.mechanisms.sparse_vector.cost import NumericSparsePlan
 
 # Parts of epsilon and delta for the sampler's proven error; the noise gets the rest. A choice, not tuned.
 _EPSILON_NUMERICAL_ERROR, _DELTA_NUMERICAL_ERROR = 1e-5, 1e-4
-_LEAST_PART = 1e-9  # of a release's epsilon, below which nobody is told what would fit
+_LEAST_PART = 1e-9  # part of a release's epsilon; a smaller remainder is not proposed in the error message
 _SHARE_ROUNDING = 1 + 1e-9  # shares such as 0.7 + 0.3 may sum to one ulp above 1
 
 
@@ -99,21 +99,21 @@ class Ledger:
     mu2 : float
         Total that plans divide; inf without privacy, 0 with delta = 0.
     rows : list of dict
-        What was released.
+        The rows of the releases.
     plans : list of plans
     vocabularies : list of plans
         Those of vocabularies, each around one of the plans.
     pure : list of (epsilon, count, mu^2)
         Releases that came without a plan.
     numerical_error : list of float
-        What the samplers' proven errors add to (epsilon, delta).
+        The samplers' proven errors in (epsilon, delta).
     late : bool
         Whether something was planned after a release.
     begun : bool
         Whether something was drawn for a release, maybe without a row: a draw that raised may be tried again.
     sampled : bool
     assumptions : list of str
-        What the claim rests on beside what every report lists.
+        Assumptions of the claim beside the ones that every report lists.
     inner_claims : list of (epsilon, delta)
         Of fits inside the session that are added by basic composition, and of which the rows are then.
     open_batch : Batch or None
@@ -126,7 +126,7 @@ class Ledger:
     ) -> None:  # fmt: skip
         self.epsilon, self.delta = float(epsilon), float(delta)
         self.adjacency, self.unit = adjacency, unit
-        self.protects = unit  # in the words of the report
+        self.protects = unit  # the unit's name in the report
         self.set_aside, self.minibatches = float(set_aside), bool(minibatches)
         self.best_of, self.best_of_used = bool(best_of), False
         self.best_of_plan: object = None
@@ -140,7 +140,7 @@ class Ledger:
         self.assumptions: list[str] = []
         self.open_batch: Batch | None = None
         self.inner_claims: list[tuple[float, float]] = []
-        self._by_cost: dict[tuple[object, ...], LedgerRow] = {}  # the rows
+        self._by_cost: dict[tuple[object, ...], LedgerRow] = {}  # rows by the cost of their release
         self._used: dict[int, int] = {}
         self._taken: dict[int, list[int]] = {}  # runs that each part of a plan took
         # Only the last noise is kept, and weakly: a reference to the statistic would keep its records in memory.
@@ -176,7 +176,7 @@ class Ledger:
         return self.delta * (1 - _DELTA_NUMERICAL_ERROR) * math.exp(-self.epsilon_numerical_error)
 
     def aside(self) -> tuple[float, float]:
-        """What is set aside: (epsilon, delta) of an exact mechanism without mu."""
+        """The share that is set aside: (epsilon, delta) of an exact mechanism without mu."""
         if not self.set_aside:
             raise PrivacyBudgetExceeded(
                 "nothing is set aside: open the session with set_aside, a share of (epsilon, delta)"
@@ -202,7 +202,7 @@ class Ledger:
     def add(self, *plans: Plan) -> None:
         """Keep plans that were admitted, and write them to the log.
 
-        What is planned after a release may follow from it, so it is no line of level INFO.
+        A plan made after a release may follow from it, so it is no line of level INFO.
         """
         self.plans.extend(plans)
         level = DEBUG if self.rows else INFO
@@ -210,9 +210,9 @@ class Ledger:
             LOGGER.log(level, "plan: %s: %s", plan.purpose, _text(plan))
 
     def admit(self, mu2: float, remedy: str = "Give the plans smaller shares") -> None:
-        """Refuse what the budget does not hold; ``remedy`` says what helps."""
+        """Refuse a plan that the budget does not hold; ``remedy`` tells the user how to mend it."""
         if self.best_of:
-            raise UnsupportedAccounting("the whole budget of this session is for trials")
+            raise UnsupportedAccounting("the session was opened with best_of=True: its whole budget is for trials")
         self.late = self.late or self.begun or bool(self.rows)
         if self.planned_mu2() + mu2 > self.mu2 * _SHARE_ROUNDING:
             left = max(0.0, 1.0 - self.planned_mu2() / self.mu2)
@@ -303,7 +303,7 @@ class Ledger:
     # ---------------------------------------------------------------- releases
 
     def check_statistic(self, bounded: BoundedStatistic, *, batches: bool = False) -> None:
-        """Refuse what is not a statistic, or one of another unit, or one that needs a public count."""
+        """Refuse an object that is no statistic, a statistic of another unit, or one that needs a public count."""
         if not isinstance(bounded, BoundedStatistic):
             raise TypeError(f"only a BoundedStatistic can be released, got {type(bounded).__name__}")
         source = bounded._value
@@ -347,7 +347,7 @@ class Ledger:
         if delta > self.delta_numerical_error:
             raise UnsupportedAccounting(
                 f"epsilon={self.epsilon:g} leaves so little noise, or delta={self.delta:g} is so small, "
-                f"that what the sampler's tails miss (probability {min(1.0, delta):.2g}) is not negligible: use "
+                f"that the sampler's cut tails (probability {min(1.0, delta):.2g}) are not negligible: use "
                 f"a smaller epsilon (a few dozen at most), {remedy}a larger delta, or epsilon=inf for no privacy"
             )
         return [epsilon, delta]
@@ -361,7 +361,7 @@ class Ledger:
         self.numerical_error = self.check_numerical_error(numerical_error)
 
     def assume(self, line: str) -> None:
-        """Add what a claim rests on to the report, once."""
+        """Add an assumption of the claim to the report, once."""
         if line not in self.assumptions:
             self.assumptions.append(line)
 

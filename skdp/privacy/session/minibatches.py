@@ -1,17 +1,16 @@
 """Minibatches as plans and releases of a session.
 
-What is claimed. Let the other releases of the session hold at most m^2 of mu^2 (a filter: they may be chosen as
-the fit goes), and let the batches' releases be fixed: T_i of them with the dominating pair D_i. Then the whole is
+Claim. Let the other releases of the session hold at most m^2 of mu^2 (a filter: they may be chosen as the fit
+goes), and let the batches' releases be fixed: T_i of them with the dominating pair D_i. Then the whole is
 dominated by G_m x D_1^T_1 x ..., G_m the pair N(m, 1), N(0, 1), whatever the order and however the others depend
 on earlier results. Proof by induction over the releases, for all hockey-stick divergences at once: a release of
 m_1^2 leaves G_(m') with m'^2 = m^2 - m_1^2, and G_(m_1) x G_(m') = G_m; a release on a batch leaves one D_i less.
-After the result y of a release the divergence of order g of what is left is at most that of the remaining pair at
+After the result y of a release the divergence of order g of the later releases is at most the remaining pair's at
 g times the likelihood ratio of y; the mean over y is the divergence of the release x the remaining pair, which
 grows if the release is replaced by its dominating pair (Zhu, Dong & Wang 2022). Nothing else is used of D_i, so it
-may be the pair of sums that were clipped by random projections, on full batches too; y then holds the
-projections. It may be the pair of a choice of coordinates and the noise on these, whose y holds both. The noise
-of the batches is calibrated to this product, before anything was released; a plan made later could depend on a
-result, and is refused.
+may be the pair of sums that were clipped by random projections, on full batches too; y then holds the projections.
+It may be the pair of a choice of coordinates and the noise on these, whose y holds both. The noise of the batches
+is calibrated to this product, before anything was released; a later plan could depend on a result, and is refused.
 
 Several statistics of one batch (`BatchPlan.parts`) count as one Gaussian release. Fix the units of the batch.
 Let P0 be the law of its released statistics if a unit is absent, P1 if it is there, P1' if it has other values.
@@ -27,11 +26,11 @@ parts are released one after the other, with no other release between them, so t
 above. No such argument is written down for batches without replacement: refused.
 
 Batches of a partition (`PARTITION`) are the parts of a random order of the units: one order for a pass, and each
-unit is in one part of it. The number of units is public, and the order is drawn without looking at the records. So
-on neighbouring data sets the orders have one law, and a unit that is absent or replaced keeps its place. Give the
-orders to the adversary: what is said of each order holds for their mixture. In a pass all releases but one are
-then the same functions of the other units and of what was released before: their laws given that are the same, mu
-= 0. One release has the unit in its batch. Its statistic moves by at most 1 / z standard deviations of its noise,
+unit is in one part of it. The number of units is public, and the order is drawn without looking at the records: on
+neighbouring data sets the orders have one law, and a unit that is absent or replaced keeps its place. Give the
+orders to the adversary: a statement about each order holds for their mixture. In a pass all releases but one are
+then the same functions of the other units and of the earlier releases: their laws given those are equal, and mu is
+0. One release has the unit in its batch. Its statistic moves by at most 1 / z standard deviations of its noise,
 mu = 1 / z, whatever was released before. Gaussian DP composes adaptively: a pass has mu = 1 / z, and k passes have
 sqrt(k) / z. A last pass that is not finished counts whole. Nothing is amplified, whoever knows the orders. The
 ledger writes one row of a release on all units for each pass, with its first released batch. Batches are drawn one
@@ -218,7 +217,7 @@ class Minibatches(SessionBase):
 def _sampled_scale(
     ledger: Ledger, groups: Sequence[BatchGroup], sampling: str, n_units: int, share: float
 ) -> float:
-    """The factor of the groups' weights, calibrated with what the other releases may take."""
+    """The factor of the groups' weights, calibrated with the budget of the other releases."""
     from skdp.privacy.accounting.minibatch import Group, calibrate_batches
 
     names = [Gaussian.name if group.extra is None else group.extra.name for group in groups]

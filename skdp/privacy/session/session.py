@@ -1,8 +1,8 @@
 """PrivacySession: owns budget, adjacency, unit, key stream, plans and ledger of one fit.
 
-A plan fixes the number of releases and their noise before the data are touched. The claim is the epsilon of what
-was planned, also when fewer releases were made. Before each release the session checks it against its plan. It
-refuses what the plan does not hold: nothing is drawn, nothing leaves. `PrivacySession.report` recomputes epsilon
+A plan fixes the number of releases and their noise before the data are touched. The claim is the epsilon of the
+plans, also when fewer releases were made. Before each release the session checks it against its plan. It refuses a
+release that the plan does not hold: nothing is drawn, nothing leaves. `PrivacySession.report` recomputes epsilon
 from the ledger by other code than the calibration.
 
 Costs are counted in Gaussian DP. A release that is mu_i-GDP takes mu_i^2 of the total; sums of mu^2 compose
@@ -79,13 +79,13 @@ class PrivacySession(
         seed do not share their noise.
     set_aside : float, default=0.0
         Share in [0, 1) of (epsilon, delta), both, that is kept for a release which is (epsilon, delta)-DP but
-        has no mu (`objective_perturbation`). It is added to the rest by basic composition, so the
-        Gaussian currency is that of the remaining (epsilon, delta), and the claim is always the whole.
+        has no mu (`objective_perturbation`). It is added to the rest by basic composition, so the Gaussian
+        currency is the mu of the remaining (epsilon, delta), and the claim is always the whole.
     group_is : {"group", "owner"}, default="group"
-        With unit="group": what a group is, for the report and the accountant's ledger. A ledger of one kind takes
-        no fit of the other, since persons and owners are different promises.
+        With unit="group": the kind of group, for the report and the accountant's ledger. A ledger of one kind
+        takes no fit of the other, since persons and owners are different promises.
     record_is : {"record", "window"}, default="record"
-        With unit="record": what a record is, likewise. "window" is a window of words of a text.
+        With unit="record": the kind of record, likewise. "window" is a window of words of a text.
     minibatches : bool, default=False
         Whether sampled releases may be planned (`plan_batches`). An accountant then holds (epsilon, delta)
         without a mu: none is proven for sampled releases.
@@ -115,7 +115,7 @@ class PrivacySession(
     adjacency: str
     unit: str
     exact: bool
-    _new_ledger: type[Ledger] = Ledger  # what makes the account of a session of this class
+    _new_ledger: type[Ledger] = Ledger  # class of the ledger of this session
 
     def __init__(
         self,
@@ -219,7 +219,7 @@ class PrivacySession(
             self._check_open()
             return self._keys.commit().integers(bound, size)
 
-    # ---------------------------------------------------------------- report, life and death
+    # ---------------------------------------------------------------- report, closing, pickling
 
     @property
     def mu(self) -> float:
@@ -252,7 +252,7 @@ class PrivacySession(
         erratum: str | None = None,
         post_processing: tuple[str, ...] = (),
     ) -> PrivacyReport:
-        """Recheck the ledger and return the report of what the session cost.
+        """Recheck the ledger and return the report of the session's cost.
 
         Parameters
         ----------
@@ -263,9 +263,9 @@ class PrivacySession(
         unproven : bool, default=False
             Of an exact session: the estimator added noise of its own that no valid proof supports.
         erratum : str, default=None
-            Of the published constant, and what the fit uses instead.
+            Of the published constant, with the fit's replacement.
         post_processing : tuple of str, default=()
-            What is made of released numbers without a further cost.
+            Computations from released numbers, which have no further cost.
 
         Returns
         -------

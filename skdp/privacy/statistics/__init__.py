@@ -1,8 +1,8 @@
 """Statistics of private records: each a function of `PrivateRecords` that returns a `BoundedStatistic`.
 
-One file has one statistic, or closely related ones. Its docstring proves what one unit of privacy can change. A
-statistic is computed when a session releases it, because the grid is known only then. Those that most methods use
-are methods of `PrivateRecords`, too; the others are offered here.
+One file has one statistic, or closely related ones. Its docstring proves the bound on a change by one unit of
+privacy. A statistic is computed when a session releases it, because the grid is known only then. Those that most
+methods use are methods of `PrivateRecords`, too; the others are offered here.
 """
 
 from skdp.privacy.statistics.cbow_gradient import cbow_gradient

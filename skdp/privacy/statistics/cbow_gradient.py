@@ -39,8 +39,8 @@ def cbow_gradient(
     ----------
     records : PrivateRecords
     vectors : ndarray of shape (n_words, size) or (2 * n_words, size)
-        Public or released. One table for all vectors; or those of words in a context, and then those of targets
-        and negatives.
+        Public or released. One table for all vectors; or the vectors of words in a context, followed by the
+        vectors of targets and negatives.
     clip_norm : float
         Largest l2 norm of a unit's gradient. inf (no clipping) can only be released without noise.
     negatives : Negatives
@@ -64,9 +64,9 @@ def cbow_gradient(
     Notes
     -----
     **Privacy.** The law of the negatives is public, and so is the key. For a fixed key the negatives of a window
-    are a function of its own words. So the gradient of a unit is a function of this unit and of public or released
-    numbers: no place, no neighbour and no number of rows enters. It is computed by a loop over the unit's windows
-    in the order of its rows, so this holds to the last bit.
+    are a function of its own words, and the gradient of a unit is a function of this unit and of public or
+    released numbers: no place, no neighbour and no number of rows enters. It is computed by a loop over the unit's
+    windows in the order of its rows, so this holds to the last bit.
 
     Let v be the float32 numbers that were computed for a unit, in the rows of the table that it touches. Let D be
     the number of entries of ``vectors``, u = 2**-53, C = ``clip_norm`` in units of the grid, and
@@ -74,15 +74,14 @@ def cbow_gradient(
     the computed norm of v times 1 + (D + 16) 2 u.
 
     1. Squares of float32 numbers are exact in float64. A sum of at most D of them in any order loses at most a
-       factor (1 - u)**D. So N >= ||v|| with room for four more roundings.
-    2. The quotient and the products round by three u more, which that room covers. So the computed v t has norm
-       at most C'.
+       factor (1 - u)**D: N >= ||v|| with room for four more roundings.
+    2. The quotient and the products round by three u more, which that room covers: the norm of v t is at most C'.
     3. Rounding moves each of at most D entries by at most 1/2. The entries of rows that the unit does not touch
-       are exactly 0. So the integers have norm at most C' + sqrt(D) / 2 < C.
+       are exactly 0. The integers have norm at most C' + sqrt(D) / 2 < C.
     4. A unit whose N is not finite, or whose t is below 2**-960, adds exactly 0.
 
-    Integers are added exactly, modulo 2**64. So one unit adds at most ``clip_norm``, and what others add has the
-    same bits on a neighbouring data set.
+    Integers are added exactly, modulo 2**64: one unit adds at most ``clip_norm``, and the vectors of others have
+    the same bits on a neighbouring data set.
     """
     rows = records._rows
     table, clip_norm = np.ascontiguousarray(vectors, dtype=np.float32), float(clip_norm)

@@ -46,12 +46,12 @@ def cell_sums(
     Notes
     -----
     **Privacy.** A record adds the column of its cell, of each table, or 0. A group of r rows, m_c of them in
-    cell c, adds the sum of w_c a_c with w_c = floor(H m_c / r) / H and H = 2**30: the weights are not negative
-    and add up to at most 1. So a unit adds a point of the convex hull of the columns and 0. The distance of two
-    points is a convex function of each of them. So it is largest at corners: two units differ by at most the
-    largest distance of two columns, or of a column and 0, which is what a replaced unit moves the answers by. A
-    unit that comes or goes moves them by at most the longest column. Both are computed from the integer matrix
-    itself (`columns_moved`). Tables are released together, and the squares of what a unit moves them by add up.
+    cell c, adds the sum of w_c a_c with w_c = floor(H m_c / r) / H and H = 2**30: the weights are not negative and
+    add up to at most 1, so a unit adds a point of the convex hull of the columns and 0. The distance of two points
+    is a convex function of each of them, and largest at corners: a replaced unit moves the answers by at most the
+    largest distance of two columns, or of a column and 0. A unit that comes or goes moves them by at most the
+    longest column. Both are computed from the integer matrix itself (`columns_moved`). Tables are released
+    together, and the squares of a unit's changes add up.
 
     The counts are integers, and so is their product with a matrix: it is computed without rounding. Then the
     answers are rounded to the nearest multiples of the release's unit, exactly, by integers of any length. Two

@@ -31,10 +31,11 @@ def class_counts(records: HoldsRows, n_classes: int, *, adjacency: str) -> Bound
     -----
     **Privacy.** Let M be the largest integer that is at most 1 over the grid. A record adds M to its class, or
     nothing. A group of r rows, m of them of a class, adds the integer part of M m / r to it, computed in integers,
-    as in `histogram`. So a unit adds an integer vector a with entries >= 0 that add up to at most M, and
-    ``||a|| <= M``, which bounds what a unit that comes or goes moves. If b takes its place, then
-    ``||a - b||^2 = ||a||^2 + ||b||^2 - 2 <a, b> <= 2 M^2``, because no entry is below 0. What a unit adds follows
-    from its own targets, see `skdp.kernels.counts`. Integers are added modulo 2**64. An empty group adds 0.
+    as in `histogram`. A unit thus adds an integer vector a with entries >= 0 that add up to at most M, and
+    ``||a|| <= M``, which bounds the change by a unit that comes or goes. If b takes its place, then
+    ``||a - b||^2 = ||a||^2 + ||b||^2 - 2 <a, b> <= 2 M^2``, because no entry is below 0. The contribution
+    follows from the unit's targets, see `skdp.kernels.counts`. Integers are added modulo 2**64. An empty group
+    adds 0.
     """
     rows = records._rows
     k = int(n_classes)

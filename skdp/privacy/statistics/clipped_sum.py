@@ -46,7 +46,7 @@ def clipped_sum(
         ``function(X, y)`` takes some rows, an array or a CSR matrix as the records are stored, and their
         targets (None without targets). It returns their vectors, an array or a CSR matrix of shape (number of
         rows, ``size``) of float32 or float64. A row's vector must be a function of this row and of public or
-        released values alone. The function must not keep what it was given, and must not raise for any values.
+        released values alone. The function must not keep its arguments, and must not raise for any values.
     clip_norm : float
         Largest l2 norm of a unit's vector. inf (no clipping) can only be released without noise.
     size : int
@@ -76,21 +76,21 @@ def clipped_sum(
     t = min(1 / unit, C' (1 - (D + 16) 2 u) / N), where N is the computed norm of v plus sqrt(D) 2**-511.
 
     1. A sum of D squares in any order loses at most a factor (1 - u)**(D + 1), and squares that underflow take at
-       most sqrt(D) 2**-537 from the norm. So N >= ||v|| (1 - u)**(D / 2 + 3).
-    2. The quotient and the products round by a few u more, which the factor in t covers. So the computed v t has
-       norm at most C', but for subnormal products, which are off by at most 2**-51 together.
+       most sqrt(D) 2**-537 from the norm: N >= ||v|| (1 - u)**(D / 2 + 3).
+    2. The quotient and the products round by a few u more, which the factor in t covers: the computed v t has norm
+       at most C', but for subnormal products, which are off by at most 2**-51 together.
     3. Rounding moves each of D entries by at most 1/2: the integers have norm at most
        C' + sqrt(D) / 2 = C - 1. The unit left over pays for the subnormal products and for the rounding of C'.
     4. A unit whose N is not finite, or whose t is below 2**-960, adds exactly 0.
 
-    Integers are added exactly modulo 2**64, as in `mean_gradient`. So one unit adds at most ``clip_norm``. What
-    others add has the same bits on a neighbouring data set. Over all units, under a public number of rows, every
-    row keeps its place and its chunk. In a drawn batch, and under a private number of rows, a unit can be missing.
-    There the function sees one row at a time, or promises that positions do not matter. A group's vectors are
-    added in the order of its rows.
+    Integers are added exactly modulo 2**64, as in `mean_gradient`. One unit adds at most ``clip_norm``, and the
+    vectors of others have the same bits on a neighbouring data set. Over all units, under a public number of rows,
+    every row keeps its place and its chunk. In a drawn batch, and under a private number of rows, a unit can be
+    missing. There the function sees one row at a time, or promises that positions do not matter. A group's vectors
+    are added in the order of its rows.
     """
     rows = records._rows
-    # Where a unit can come or go, the rows after it would move to other positions of what the function is given.
+    # Where a unit can come or go, the rows after it would move to other positions of the function's argument.
     fixed = rows.shape.n_records is not None and rows.units_of(batch) is None
     at_once = CHUNK if rowwise or fixed else 1
     found = sum_of_units(rows, function, clip_norm, size=size, batch=batch, at_once=at_once)
@@ -227,7 +227,7 @@ class UnitVectors:
         return self._computed(given, y, given.shape[0])
 
     def _computed(self, X: Matrix, y: Floats | None, count: int) -> Floats:
-        """What the function gives for these rows, checked; a message says nothing about the rows."""
+        """The function's result for these rows, checked; a message says nothing about the rows."""
         with np.errstate(all="ignore"):
             found = self.function(X, y)
         if issparse(found):

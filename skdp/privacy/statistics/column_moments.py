@@ -65,23 +65,23 @@ def column_moments(
     * Two cells of one class, u and w, differ by ``e^2 (1 + s^2 (u + w)^2)`` in squared norm, ``e = |u - w|``. As
       ``|u + w| <= 2 - e``, that is at most ``e^2 + s^2 e^2 (2 - e)^2``. It is at most 4, which u = 1, w = -1
       attains, if ``s^2 <= (2 + e) / (e^2 (2 - e))`` for all e of (0, 2). The right side is least at
-      ``e = sqrt(5) - 1``, where it is phi^5 / 4 = 2.7725. So squares are free, up to s = 1.665.
+      ``e = sqrt(5) - 1``, where it is phi^5 / 4 = 2.7725: squares are free, up to s = 1.665.
     * A cell and NaN differ by at most A.
     * Two cells of different classes differ by at most 2 A.
 
     Hence d columns of a record that comes or goes move the sums by at most ``sqrt(d A)``, and one that is replaced
     by ``sqrt(d max(4, A))`` with one class, by ``sqrt(d max(4, 2 A))`` with several. A group adds the mean of its
-    rows, also where they are of different classes: a point of the convex hull of what records add. Norms and
-    distances are convex, so they are largest at corners of the hull.
+    rows, also where they are of different classes: a point of the convex hull of the vectors that records add.
+    Norms and distances are convex, so they are largest at corners of the hull.
 
     *On the grid.* Let M be the largest integer that is at most 1 over the unit, and m = M less a part of 2^-40 of
     it and less 2 + r, r the integer above sqrt(3 k) for k classes. A row adds the integers nearest to ``m u`` and
     ``m s (u^2 - 1/2)``, and the integer part of m p. That is within sqrt(1.5) of ``m v`` in each column, and
     errors of floating point are below a part of 2^-49 of m. A group adds the integer part of the mean of its rows'
-    integers, exactly, in each of at most k classes: within ``sqrt(3 k)`` of that mean in each column. So a unit's
-    integers are within ``sqrt(d) (M - m)`` of m times a point of the hull. Two units together are within twice
-    that, and the bounds above are at least ``sqrt(d)`` and ``2 sqrt(d)``: with M in place of m they hold for the
-    integers. What a unit adds follows from its own cells alone. The integers are added modulo 2**64. An empty
+    integers, exactly, in each of at most k classes: within ``sqrt(3 k)`` of that mean in each column. A unit's
+    integers are thus within ``sqrt(d) (M - m)`` of m times a point of the hull. Two units are within twice that,
+    and the bounds above are at least ``sqrt(d)`` and ``2 sqrt(d)``: with M in place of m they hold for the
+    integers. A unit's contribution follows from its own cells alone. Integers are added modulo 2**64. An empty
     group adds 0.
     """
     rows = records._rows

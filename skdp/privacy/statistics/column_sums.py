@@ -44,9 +44,9 @@ def column_sums(
     **Privacy.** Let B be 1 for u, and 1/2 for squares. Let M be the largest number of float64 that is an integer
     at most ``B / unit``. Each value v lies in [-B, B], also after rounding: it is clipped last, or 1/2 is taken
     from a number in [0, 1]. A record adds the integer nearest to ``M v / B``, which is between -M and M. A group
-    adds the integer nearest to the mean of its rows' values times M / B, held between -M and M. So a unit adds a
+    adds the integer nearest to the mean of its rows' values times M / B, held between -M and M. A unit thus adds a
     vector of l2 norm at most ``sqrt(d) M``, however many rows it has. A unit that comes or goes moves the sum by
-    that, and one that is replaced by twice as much. What a unit adds follows from its own cells, see
+    that, and one that is replaced by twice as much. A unit's contribution follows from its own cells, see
     `skdp.kernels.counts`: the values of a group's rows are added from 0 in the order of its rows. The integers are
     added modulo 2**64, as in `mean_gradient`. An empty group adds 0.
     """

@@ -1,4 +1,4 @@
-"""The sum of clipped gradients of a net, whose layers say what each record's gradient is made of."""
+"""The sum of clipped gradients of a net, whose layers give the pieces of each record's gradient."""
 
 import math
 from typing import Literal, get_args
@@ -39,8 +39,8 @@ def gradient_sum(
     """Sum over the units of clipped gradients, which a net's layers give in pieces.
 
     A record's gradient is all that its pieces hold, times its sample weight; a group's is the sum of its rows'.
-    What is clipped is what is added: the norm is that of the numbers in the pieces, whatever they should have
-    been. For a mean multiply by one over `n_units`, or over the batch's expected size.
+    The vector that is clipped is the vector that is added: its norm follows from the numbers in the pieces,
+    whatever they should have been. For a mean multiply by one over `n_units`, or over the batch's expected size.
 
     Parameters
     ----------
@@ -50,9 +50,9 @@ def gradient_sum(
         `SparseRows`) with a row for each row. It gets at most 64 rows at once. **A row's numbers must be a
         function of this row and of public or released values alone, to the last bit**: whatever its place,
         its neighbours and the number of rows; see `check_batch_independence`. It is called from several
-        threads at once, so every call makes new arrays. It must not keep what it was given, and must not
-        raise, warn or print for any values. Functions of one fit may be marked by `PieceKinds`: only the
-        first is then called with zeros.
+        threads at once, so every call makes new arrays. It must not keep its arguments, and must not raise, warn
+        or print for any values. Functions of one fit may be marked by `PieceKinds`: only the first is then called
+        with zeros.
     clip_norm : float
         Largest l2 norm of a unit's gradient, at least 2**-29. inf (no clipping) can only be
         released without noise.
@@ -72,8 +72,7 @@ def gradient_sum(
         of the number of units.
     entries : ndarray of int64, default=None
         Positions of the entries that are clipped and added, ascending; public or released. All others count as 0
-        and are left out of the sum. None takes all. Not with "ghost" and "projections", whose norms are those of
-        whole gradients.
+        and are left out of the sum. None takes all. Not with "ghost" and "projections" (norms of whole gradients).
 
     Returns
     -------
@@ -95,31 +94,31 @@ def gradient_sum(
 
         C' = (C - sqrt(D) - 2) / (1 + 2 e + 2**-22 [+ 2**-10 if ghost]),    e = 66 * 64 u (1 + 2**-10).
 
-    Records stand at positions; 64 positions are a block. A block's sum is that of s_i g_i, rounded to the nearest
-    integers after multiplication by C', with s_i = 1 / max(N_i, C' unit / w_i), and blocks are added as integers:
-    in float64 where public numbers bound all of them by 2**53, which is exact. "If ghost" is where ghost norms are
-    asked for and a piece is an `OuterSum`. Of a `SparseRows`, "the numbers of the pieces" are those of the table
-    after a record's equal rows were added: this is done first, from the record alone, in the order of positions.
+    Records stand at positions; 64 positions are a block. A block's sum is the sum of s_i g_i, rounded to the
+    nearest integers after multiplication by C', with s_i = 1 / max(N_i, C' unit / w_i), and blocks are added as
+    integers: in float64 where public numbers bound all of them by 2**53, which is exact. "If ghost" is where ghost
+    norms are asked for and a piece is an `OuterSum`. For a `SparseRows` they are the numbers of the table after a
+    record's equal rows were added: this comes first, from the record alone, in the order of positions.
 
     1. *Norms.* N_i is computed in float64 from the numbers of the pieces; an outer product's norm is the product
        of the norms. Squares added in any order, products and the sum over pieces lose at most a factor (1 -
-       2**-53)**(D + 2) of the square, and N_i has the factor 1 + (D + 16) 2**-52. So N_i >= ||g_i||. (Zeros add
+       2**-53)**(D + 2) of the square, and N_i has the factor 1 + (D + 16) 2**-52, so N_i >= ||g_i||. (Zeros add
        nothing: rows of a table that a record does not touch are not read.) What underflows in a square matters
        below 2**-400 only, and ``C' unit`` is at least 2**-30.
-    2. *Factors.* s_i is rounded to the dtype. So what enters has norm ||s_i g_i|| <= 1 + 2**-23: a clipped unit
-       has norm 1.
+    2. *Factors.* s_i is rounded to the dtype. Hence the vector that enters has norm ||s_i g_i|| <= 1 + 2**-23: a
+       clipped unit has norm 1.
     3. *Products.* A coordinate is a sum of at most 64 products, in any order, with or without fused operations. An
        outer product rounds once more. With gamma_k = k u / (1 - k u) it is off by at most gamma_66 sum_i abs(s_i
-       g_i). So the sum is off by at most 66 * 64 u (1 + 2**-16) in l2 norm: 2.52e-4 for float32.
+       g_i), and the sum is off by at most 66 * 64 u (1 + 2**-16) in l2 norm: 2.52e-4 for float32.
     4. *Underflow.* A record enters only if the norms of its arrays are at most 2**40 and s_i at most 2**30. An
-       operation that underflows, or reads a subnormal number as 0, is then off by at most 2**-56 a term. So all
-       of them are off by at most 2**-48 sqrt(D) <= 2**-28.
+       operation that underflows, or reads a subnormal number as 0, is then off by at most 2**-56 a term, and all
+       of them together by at most 2**-48 sqrt(D) <= 2**-28.
     5. *Ghost.* Let S_i = sum_t ||a_t|| ||b_t|| for T outer products of p and q entries, and k = 2 T + p + q + 8.
        The computed square of the norm is off by at most k 2**-53 S_i**2, which is added. The terms of a block are
        off by at most 66 * 2**-53 T S_i s_i each. s_i is at most 2**-11 / (66 * 64 * 2**-53 T S_i), so a block is
        off by at most 2**-11. (T S_i is summed over such pieces. All this is in float64.)
     6. *One block changes.* On a neighbouring data set one record is replaced, or is absent. All others have the
-       same numbers, factors and positions. So the block sums differ by at most ||s_i g_i|| + ||s_j g_j'||, and by
+       same numbers, factors and positions, so the block sums differ by at most ||s_i g_i|| + ||s_j g_j'||, and by
        twice what steps 3 to 5 give; the product with C' rounds by 2**-46 C' more. Rounding to integers moves each
        entry by at most 1/2 on either side. Together the integers move by at most C' (1 + 2 e + 2**-22 ...) +
        sqrt(D) <= C if a record is absent, and by at most 2 C if it is replaced.
@@ -128,14 +127,14 @@ def gradient_sum(
 
     **Positions.** Without a batch a record's position is its index. In a drawn batch the positions are a
     uniformly random injection, from the fit's key, into more positions than units can be drawn. With and without
-    a unit the positions of the others have the same law (`number_of_positions`). So the sum is a mixture over
-    what the others are and where they stand, and in every term the unit changes one block. The bounds for sampled
+    a unit the positions of the others have the same law (`number_of_positions`). The sum is therefore a mixture
+    over the others' numbers and positions, and in every term the unit changes one block. The bounds for sampled
     releases need no more.
 
     **Microbatches.** The mean gradient of L positions (positions without a record count as 0) is computed by
     products of its own, and clipped as if it was one record's. A record that is absent or replaced changes one
-    of them by anything, so what is added moves by at most 2 ``clip_norm``. Therefore the bound on what a unit
-    adds is twice the clip norm: the noise multiplier is the standard deviation over 2 ``clip_norm``. Under
+    of them by anything, so the sum moves by at most 2 ``clip_norm``. The bound on a unit's contribution is
+    therefore twice the clip norm: the noise multiplier is the standard deviation over 2 ``clip_norm``. Under
     replace-one the session doubles it once more. In a sampled batch that is needed: its bound is about laws with
     and without a unit.
 
@@ -151,7 +150,7 @@ def gradient_sum(
     less than the number of entries.
 
     **Each unit by itself.** Where the unit is the group, or the number of units is private, each unit's vector is
-    multiplied out, clipped and rounded by itself; so it is one-by-one. The proof is that of `clipped_sum`.
+    multiplied out, clipped and rounded by itself; so it is one-by-one. `clipped_sum` has the proof.
     """
     rows = records._rows
     clip_norm, size, run = float(clip_norm), int(size), _run(clipping, microbatch_size)

@@ -114,10 +114,10 @@ def spectral_norm_bound(matrix: Matrix) -> float:
     -----
     With B the Gram matrix of the smaller side, ``s I - B`` is positive definite if the Cholesky factorisation
     of the computed matrix less a margin succeeds (Rump 2006): the margin is the rounding error of B, at
-    most ``k u ||A||_F^2`` for inner products of length k, and that of the factorisation, at most ``(r + 2) u``
-    times the trace. An eigenvalue routine only proposes s. Larger matrices: ``||A||_2 <= || |A| ||_2``, and for
-    a nonnegative matrix ``||A||_2^2 <= max_i (A^T A x)_i / x_i`` for any x > 0 (Collatz and Wielandt), sums
-    without cancellation; the Frobenius norm if that is smaller.
+    most ``k u ||A||_F^2`` for inner products of length k, and the error of the factorisation, at most
+    ``(r + 2) u`` times the trace. An eigenvalue routine only proposes s. Larger matrices:
+    ``||A||_2 <= || |A| ||_2``, and for a nonnegative matrix ``||A||_2^2 <= max_i (A^T A x)_i / x_i`` for any x > 0
+    (Collatz and Wielandt), sums without cancellation; the Frobenius norm if that is smaller.
 
     References
     ----------

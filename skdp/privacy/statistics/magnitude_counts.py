@@ -39,11 +39,11 @@ def magnitude_counts(records: HoldsRows, low: int, high: int, *, adjacency: str)
     **Privacy.** Let M be the largest integer that is at most 1 over the grid. A record adds M to at most one
     power-of-two bin of each column. A group of r rows, k of them in a power-of-two bin, adds the integer part of M
     k / r to it, computed in integers, as in `histogram`. A row lies in at most one power-of-two bin of a column,
-    so the numbers k of a column add up to at most r, and what the group adds to it to at most M. So in each column
-    a unit adds a vector a of integers >= 0 that add up to at most M, however many rows it has, and the norm of a
-    is at most M. If b takes its place, then ``||a - b||^2 <= ||a||^2 + ||b||^2 <= 2 M^2``, because no entry is
-    below 0. Over d columns: sqrt(d) M for a unit that comes or goes, sqrt(2 d) M for one that is replaced. The
-    power-of-two bin of a cell follows from its bits, and what a unit adds from its own cells, see
+    so the numbers k of a column add up to at most r, and the group's additions to it to at most M. In each column
+    a unit thus adds a vector a of integers >= 0 that add up to at most M, however many rows it has, and the norm
+    of a is at most M. If b takes its place, then ``||a - b||^2 <= ||a||^2 + ||b||^2 <= 2 M^2``, because no entry
+    is below 0. Over d columns: sqrt(d) M for a unit that comes or goes, sqrt(2 d) M for one that is replaced. The
+    power-of-two bin of a cell follows from its bits, and a unit's contribution from its own cells, see
     `skdp.kernels.counts`. Integers are added exactly modulo 2**64. An empty group adds 0.
     """
     rows = records._rows

@@ -49,8 +49,7 @@ def mean_gradient(
     **Privacy.** The kernel clips each unit's gradient to a ball whose radius is ``clip_norm`` less a margin, in
     units of the grid. Then it rounds the entries to integers. The margin is half the root of the number of
     entries, and some more for floating point, so the rounded vector has norm at most ``clip_norm`` exactly.
-    Integers are added without error. So a unit adds a vector of norm at most ``clip_norm``, and the divisor is
-    public.
+    Integers are added exactly: a unit adds a vector of norm at most ``clip_norm``, and the divisor is public.
     """
     rows = records._rows
     kernel = rows.kernel(loss)

@@ -33,9 +33,9 @@ def mean_losses(records: HoldsRows, loss: Loss, thetas: ArrayLike, bound: float)
     Notes
     -----
     **Privacy.** A unit adds ``(min(max(loss, 0), bound) - bound / 2) / n_units`` to each candidate's mean; a
-    group's loss is the sum of its rows'. That is at most ``bound / (2 n_units)`` in absolute value. So a
-    replaced unit moves a mean by at most ``bound / n_units``, and one that comes or goes by half of it:
-    centring halves the latter.
+    group's loss is the sum of its rows'. That is at most ``bound / (2 n_units)`` in absolute value. A replaced
+    unit moves a mean by at most ``bound / n_units``, and one that comes or goes by half of it, because losses are
+    centred.
     """
     rows = records._rows
     kernel = rows.kernel(loss)

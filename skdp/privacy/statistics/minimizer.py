@@ -1,4 +1,4 @@
-"""The minimiser of an l2-regularised mean loss, and what one unit can change in it.
+"""The minimiser of an l2-regularised mean loss, and the largest change that one unit can make.
 
 Privacy
 -------
@@ -8,8 +8,8 @@ convex, so for any theta with minimiser theta*
 
     ||theta - theta*|| <= ||grad F(theta)|| / alpha.                                                     (1)
 
-Put the minimiser of a data set into the F of a neighbour: its gradient there is what the unit changed, at most
-2G/n if a unit was replaced and G/n if one came or went (n the same public number in both). By (1) exact
+Put the minimiser of a data set into the F of a neighbour: its gradient there is the unit's change of the gradient,
+at most 2G/n if a unit was replaced and G/n if one came or went (n the same public number in both). By (1) exact
 minimisers differ by at most factor * G / (n alpha), factor 2 or 1 (Chaudhuri, Monteleoni & Sarwate 2011). The
 computed points have ||grad F|| <= tau, so each is within tau / alpha of its minimiser:
 
@@ -18,8 +18,7 @@ computed points have ||grad F|| <= tau, so each is within tau / alpha of its min
 A unit that is a group has the loss l_i = mean of its rows' losses: a mean of gradients of norm <= G again has
 norm <= G.
 
-The points are those of `skdp.kernels.minimizer`. Their tau follows from public numbers, and it holds on
-every data set.
+`skdp.kernels.minimizer` computes the points. Their tau follows from public numbers and holds on every data set.
 """
 
 import numpy as np

@@ -52,9 +52,8 @@ def norm_count(
 
     Notes
     -----
-    **Privacy.** A unit adds +1/2 if its norm is at most ``bound``, and -1/2 otherwise; on the grid plus or
-    minus one and the same integer. So a unit that comes or goes moves the count by 1/2, and one that is
-    replaced by 1.
+    **Privacy.** A unit adds +1/2 if its norm is at most ``bound``, and -1/2 otherwise; on the grid plus or minus
+    one and the same integer. A unit that comes or goes moves the count by 1/2, and one that is replaced by 1.
     """
     rows = records._rows
     if norm not in ("l2", "max"):

@@ -5,10 +5,9 @@ the solver of `skdp.kernels.minimizer`. Its proof needs only bounds on the gradi
 both include b / n. No entry of b is drawn beyond `REACH` standard deviations, so the bounds are public.
 
 The computed point satisfies ||grad F|| <= n tau with b the drawn grid values. These are a continuous Gaussian
-vector rounded to the grid, so with respect to the latter ||grad F|| <= n tau + sqrt(p) grid / 2, and the computed
-point is within eta = (n tau + sqrt(p) grid / 2) / penalty of the exact minimiser theta*, on any data set. Given
-theta*, the computed points of neighbours are therefore at most 2 eta apart (theory page "Approximate minima
-perturbation").
+vector rounded to the grid, so for that vector ||grad F|| <= n tau + sqrt(p) grid / 2, and the computed point is
+within eta = (n tau + sqrt(p) grid / 2) / penalty of the exact minimiser theta*, on any data set. Given theta*, the
+computed points of neighbours are therefore at most 2 eta apart (theory page "Approximate minima perturbation").
 
 Gradients are summed in blocks of rows and these as a binary tree: the rounding error of a sum then does not grow
 with the number of rows, and eta is small enough for a second noise that does not matter.
@@ -175,6 +174,6 @@ class PerturbedDomain(Domain):
         return solve(objective_of(self, rows, b / self.n_units), self.tau)
 
     def distance(self, grid: float) -> float:
-        """Eta: how far the computed point can be from the exact minimiser."""
+        """Eta: the largest distance of the computed point from the exact minimiser."""
         shift = 0.501 * math.sqrt(self.width) * grid  # a thousandth for the product in float64
         return (self.n_units * self.tau + shift) / self.penalty * (1 + 2.0**-40)

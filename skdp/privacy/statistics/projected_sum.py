@@ -42,30 +42,29 @@ def projected_sum(
     -----
     **Privacy.** Let g_i be the gradient of record i, given by the numbers in its pieces, times its weight, and C =
     ``clip_norm``. Let r be the plan's ``n_projections`` and v_1, ..., v_r fresh standard normal vectors, which the
-    release may show. The record adds s_i g_i with s_i <= min(1, C / M_i), M_i**2 >= mean_j <g_i, v_j>**2. So ||s_i
-    g_i|| <= C Z_i, where Z_i = ||g_i|| / M_i <= (chi2_r / r)**(-1/2) in law: g_i was fixed before the v_j were
-    drawn. If M_i = 0 the factor is 1, and the bound is the same. `projected_gaussian.cost` accounts for
-    a shift of W C, W = max(Z_i, 1/2), capped by the plan's ``norm_ratio``. It remains to show that the computed
+    release may show. The record adds s_i g_i with s_i <= min(1, C / M_i), M_i**2 >= mean_j <g_i, v_j>**2. Hence
+    ||s_i g_i|| <= C Z_i, where Z_i = ||g_i|| / M_i <= (chi2_r / r)**(-1/2) in law: g_i was fixed before the v_j
+    were drawn. If M_i = 0 the factor is 1, and the bound is the same. `projected_gaussian.cost` accounts for a
+    shift of W C, W = max(Z_i, 1/2), capped by the plan's ``norm_ratio``. It remains to show that the computed
     integers of neighbouring data sets, of which one lacks a record, differ by at most W C. From here on C is in
     units of the grid, and u = 2**-53.
 
         C' = (C - 2 sqrt(D) - 4) / (1 + 2 (2**-10 + 2**-22)),    D = ``size``.
 
     1. *Vectors.* An entry is round(2**30 x) / 2**30 for a standard normal x, by the proven sampler of the noise,
-       from a key of 256 bits that the batch has from the session's stream. So it is off by at most 2**-31, and
-       <g_i, v_j> by at most 2**-31 times the sum of absolute entries of g_i, for each piece at most 2**-31
-       sqrt(entries) S_i. S_i is the sum over the outer products of the piece of the products of their norms, or
-       the norm of `Vectors`. The session charges the log-errors of the sampler.
+       from a key of 256 bits that the batch has from the session's stream. It is off by at most 2**-31, and <g_i,
+       v_j> by at most 2**-31 times the sum of absolute entries of g_i, for each piece at most 2**-31 sqrt(entries)
+       S_i. S_i is the sum over the outer products of the piece of the products of their norms, or the norm of
+       `Vectors`. The session charges the log-errors of the sampler.
     2. *Projections.* They are inner products with the numbers of the pieces, not derivatives in the direction of
-       v_j. So what is estimated is the vector that is added, whatever its layers computed, and the error of the
-       estimate follows from stored numbers alone. Of T outer products of p and q entries a term passes at most k =
-       2 T + p + q roundings, and some for the sum over the pieces: the projection is off by at most (k + ...) u
-       S_i ||v_j||.
-    3. *Norms.* The root mean square of r numbers has the triangle inequality. So M_i, the computed one plus the
-       errors of 1 and 2, is at least that of the exact projections on exact normals.
+       v_j. They estimate the norm of the added vector, whatever its layers computed, and their error follows from
+       stored numbers alone. Of T outer products of p and q entries a term passes at most k = 2 T + p + q
+       roundings, and some for the sum over the pieces: the projection is off by at most (k + ...) u S_i ||v_j||.
+    3. *Norms.* The root mean square of r numbers has the triangle inequality. M_i, the computed one plus the
+       errors of 1 and 2, is therefore at least the root mean square of the exact projections on exact normals.
     4. *Factors.* s_i is also at most B / S_i and 2**-11 / (66 * 64 u T S_i), S_i and T S_i added up over the
-       pieces. B is the least of ``norm_ratio``, 2**20 and 2**55 / C'. Smaller factors only shorten what is added.
-       So ||s_i g_i|| <= min(Z_i, B), a cap that no projection must enforce.
+       pieces. B is the least of ``norm_ratio``, 2**20 and 2**55 / C'. Smaller factors only shorten the added
+       vector. Hence ||s_i g_i|| <= min(Z_i, B), a cap that no projection must enforce.
     5. *Products.* Sums over a block of 64 positions are made in float64. Their terms are off by at most 66 u T S_i
        s_i each, so a block is off by at most 2**-11, and by 2**-27 more by the product with C', as entries are at
        most 64 * 2**20. Nothing in this depends on how long other records are.

@@ -14,7 +14,7 @@ from skdp.privacy.statistics.column_counts import host_only
 __all__ = ["binned_residuals", "residual_moments", "residual_squares"]
 
 
-_OF_A_ROW = 2.0**-29  # by what the rounding of rows moves two units apart in an entry, at most; see the notes
+_OF_A_ROW = 2.0**-29  # rounding of rows moves two units apart by at most this in an entry; see the notes
 
 
 def residual_moments(
@@ -59,9 +59,9 @@ def residual_moments(
     by (u', v'), moves them by the root of U + V, two parts that depend on u and v alone:
 
     * ``U = (u - u')^2 (a^2 + w^2 (u + u')^2)``. With ``d = |u - u'|`` and ``|u + u'| <= 2 - d``, which u = 1
-      attains, it is at most ``d^2 (a^2 + w^2 (2 - d)^2)``. The derivative is 2 d times
-      ``a^2 + w^2 (4 - 6 d + 2 d^2)``, whose smaller root is ``(3 - sqrt(1 - 2 a^2 / w^2)) / 2``, if there is one.
-      So the largest value is there, or at d = 2, where it is 4 a^2.
+      attains, it is at most ``d^2 (a^2 + w^2 (2 - d)^2)``. The derivative is 2 d times ``a^2 + w^2 (4 - 6 d + 2
+      d^2)``, with the smaller root ``(3 - sqrt(1 - 2 a^2 / w^2)) / 2``, if it exists. The largest value is there,
+      or at d = 2, where it is 4 a^2.
     * Let v and v' have the magnitudes p and q, ``s = p + q`` and ``d = |p - q|``; so s <= 2 - d, d <= 1. If
       their signs differ, ``V = b^2 s^2 + e^2 d^2 + c^2 s^2 d^2``. If not, it is
       ``b^2 d^2 + e^2 d^2 + c^2 s^2 d^2``, which is no more, as d <= s. If e < b, it is at most what it is with b
@@ -75,11 +75,11 @@ def residual_moments(
     they are largest at records. With the weights (1/2, 1, 1/2, 1, 1/2) the sums move by 1.669 and 1.658.
 
     Each row's vector is rounded to multiples of 2^-30 (`skdp.kernels.counts.residuals`), a group's rows are added
-    as integers, and the mean is rounded to float64. So what a unit adds is within 2^-30 of the vector above in
-    each entry, and two units are moved apart by 2^-29, for which the bound makes room. Then it is rounded to the
-    nearest integer on the grid of the release: two numbers that are x apart become integers that are at most x +
-    1 apart, which is the one rounding that the session adds for each entry. What a unit adds follows from its own
-    rows. The integers are added modulo 2**64. An empty group adds 0.
+    as integers, and the mean is rounded to float64. A unit's contribution is thus within 2^-30 of the vector above
+    in each entry, and two units are moved apart by 2^-29, for which the bound makes room. Then it is rounded to
+    the nearest integer on the grid of the release: two numbers that are x apart become integers that are at most
+    x + 1 apart, which is the one rounding that the session adds for each entry. A unit's contribution follows from
+    its own rows. The integers are added modulo 2**64. An empty group adds 0.
     """
     rows = records._rows
     given = np.asarray(weights, dtype=np.float64)
@@ -107,7 +107,7 @@ def residual_moments(
 
 
 def _moved(weights: Floats, adjacency: str) -> float:
-    """What a record moves the sums by, before anything is rounded."""
+    """The change of the sums by a record, before anything is rounded."""
     a2, w2, b2, c2, e2 = (float(weight) ** 2 for weight in weights)
     if adjacency != "replace-one":
         return math.sqrt(a2 + w2 + b2 + c2 + e2)
@@ -130,8 +130,8 @@ def residual_squares(
 ) -> BoundedStatistic:
     """Sum over the units of ``(w^2 / L, v^4, v^2)``, with ``w = p v^2 - q (u - mean)^2`` and L its largest square.
 
-    They are what sampling variances follow from. u and v are those of `residual_moments`. A group adds the mean
-    over its rows. Sample weights and the intercept take no part.
+    Sampling variances follow from these sums. `residual_moments` defines u and v. A group adds the mean over its
+    rows. Sample weights and the intercept take no part.
 
     Parameters
     ----------

@@ -1,23 +1,23 @@
-"""The second moment of rows and targets, summed in integers: what a private ridge regression needs.
+"""The second moment of rows and targets, summed in integers, for private ridge regression.
 
 Privacy
 -------
 A record becomes z = (x, w (R / Y) y) with ||x|| <= R and |y| <= Y, so ||z||^2 <= B^2 = (1 + w^2) R^2; the
-statistic is the sum of z z^T. Two facts bound what one unit moves. A unit's contribution A is positive
+statistic is the sum of z z^T. Two facts bound the change by one unit. A unit's contribution A is positive
 semidefinite (a sum of z z^T) with trace at most B^2:
 
 * absent instead of A: ||A||_F <= trace A <= B^2;
 * C instead of A: ||A - C||_F^2 = ||A||_F^2 + ||C||_F^2 - 2 <A, C> <= 2 B^4, because the inner product of two
-  positive semidefinite matrices is not negative. So sqrt(2) B^2, which orthogonal z attain.
+  positive semidefinite matrices is not negative. Hence sqrt(2) B^2, which orthogonal z attain.
 
 Both hold for any semidefinite matrices with that trace, so a group may add any number of rows whose squared norms
 add up to at most B^2: its rows are weighted by one over their number.
 
-In floating point a sum of products depends on the order of its terms, which BLAS does not fix. So each row is
-rounded by itself to integers of norm at most W <= 2^20 (nearest, inside a smaller ball, so that the norm never
-passes W). The products of at most 2^13 rows are added by BLAS in float64, where every partial sum is an integer of
-at most 2^53 and any order gives the same, exact result. W follows from the grid alone. Blocks of rows are spread
-over this package's threads, and BLAS uses one: its own would wait for each other where other processes run.
+In floating point a sum of products depends on the order of its terms, which BLAS does not fix. Each row is rounded
+by itself to integers of norm at most W <= 2^20 (nearest, inside a smaller ball, so that the norm never passes W).
+The products of at most 2^13 rows are added by BLAS in float64, where every partial sum is an integer of at most
+2^53 and any order gives the same, exact result. W follows from the grid alone. Blocks of rows are spread over this
+package's threads, and BLAS uses one: several of its own would wait for each other beside other processes.
 
 Last, the sum is shifted to the grid of the release, which is one rounding of the total. The number of rows may be
 private, so it decides neither W nor an exception. The blocks are added in two words: the bits below the grid, and
@@ -79,7 +79,7 @@ def second_moment(
 
     Notes
     -----
-    **Privacy.** ``||z||^2 <= B^2 = (1 + w^2) R^2``. So the matrix moves by at most ``sqrt(2) B^2`` in Frobenius
+    **Privacy.** ``||z||^2 <= B^2 = (1 + w^2) R^2``, and the matrix moves by at most ``sqrt(2) B^2`` in Frobenius
     norm when a unit is replaced, and by ``B^2`` when it is absent. Proofs:
     ``skdp.privacy.statistics.row_moments``.
     """

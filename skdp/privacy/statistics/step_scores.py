@@ -39,9 +39,9 @@ def step_scores(
 
     Notes
     -----
-    **Privacy.** One unit moves the mean gradient by at most ``clip_norm / n_units`` in l2 norm. So it moves
-    each row of it by no more than that. A norm is 1-Lipschitz, so a score moves by at most ``learning_rate``
-    times as much. A selection needs this largest change of one score, not the l2 norm of all changes.
+    **Privacy.** One unit moves the mean gradient by at most ``clip_norm / n_units`` in l2 norm, and each row of it
+    by no more than that. A norm is 1-Lipschitz, so a score moves by at most ``learning_rate`` times as much. A
+    selection needs this largest change of one score, not the l2 norm of all changes.
 
     Scores are computed in float64 from exact integer sums and rounded to the grid. Either side is off by 2 units
     before the difference and by 2 after it, and each of the K - 1 steps of hypot by 4: less than 10 K. The nearest

@@ -49,8 +49,8 @@ def mean_sup_gradient(
     Notes
     -----
     **Privacy.** Every row's gradient is clipped to ``clip_norm`` in the sup norm and cut toward zero to the
-    grid, so its integers never pass the clip. A row of a group counts 1 / (rows of its group), before it is
-    cut. So a group adds no more than one row would, whatever its size.
+    grid, so its integers never pass the clip. A row of a group counts 1 / (rows of its group), before it is cut: a
+    group adds no more than one row would, whatever its size.
     """
     rows = records._rows
     kernel = rows.sup_kernel(loss)
@@ -87,8 +87,8 @@ def gradient_scores(records: HoldsRows, loss: Loss, theta: ArrayLike, clip_norm:
 
     Notes
     -----
-    **Privacy.** An absolute value and a maximum are 1-Lipschitz in the sup norm. So one unit moves a score by
-    at most what it adds to an entry of `mean_sup_gradient`.
+    **Privacy.** An absolute value and a maximum are 1-Lipschitz in the sup norm: one unit moves a score by at most
+    its part of an entry of `mean_sup_gradient`.
     """
     rows = records._rows
     mean = mean_sup_gradient(records, loss, theta, clip_norm)

@@ -47,10 +47,10 @@ class VertexScores:
 
     Notes
     -----
-    **What one record can change.** What a record adds to the scores is a function of this record, of the vertices
+    **Change by one record.** A record's contribution to the scores is a function of this record, of the vertices
     that were drawn before (released) and of public numbers: its linear predictor follows from the path; when it is
     refreshed follows from the path, the public schedule and its own gradient. Whatever is stale, every entry is at
-    most ``clip_norm / n_units``, an integer on the grid. So replacing a record moves no score by more than
+    most ``clip_norm / n_units``, an integer on the grid. A replaced record changes no score by more than
     ``2 clip_norm / n_units`` (absent: half of it); the scores of +e_j and -e_j move in opposite directions. A draw
     with weights exp(score eps0 / (2 Delta)) is eps0-bounded-range.
 
@@ -90,7 +90,7 @@ class VertexScores:
         self._divisor = float(self._shape.n_units)
         self._lazy, self._ratio = bool(lazy), float(refresh_ratio)
         self._steps, self._next = 0, 1.0
-        self._unit = 0.0  # of the grid of the sums; 0: nothing has been computed
+        self._unit = 0.0  # unit of the sums' grid; 0: nothing has been computed
         self._tree = WeightTree(self._kernel.shape[1])
         source = rows.source(
             self._on_grid,

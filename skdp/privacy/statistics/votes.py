@@ -58,8 +58,8 @@ def support_votes(
     Notes
     -----
     **Privacy.** A unit lies in one block. A block that changes its vote withdraws at most s votes and gives at
-    most s others. So every count moves by at most 1, and all of them by at most 2 s together, under every
-    adjacency: linf = 1, l1 = 2 s, l2 = sqrt(2 s).
+    most s others: every count moves by at most 1, and all of them by at most 2 s together, under every adjacency:
+    linf = 1, l1 = 2 s, l2 = sqrt(2 s).
     """
     rows = records._rows
     if rows.weight is not None:

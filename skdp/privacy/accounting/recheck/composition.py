@@ -1,6 +1,6 @@
 """Epsilon of a ledger by other code than the calibration, so that a mistake in one of them shows.
 
-Each mechanism's module ``recheck`` says what its rows cost, and this one adds up. Nothing here or there uses the
+Each mechanism's module ``recheck`` computes the cost of its rows; here the costs are added up. Neither uses the
 calibration or the types of releases. This checks the calibration; the sensitivity is tested on replaced records.
 """
 
@@ -75,7 +75,7 @@ def recheck_epsilon(
         raise ValueError(f"delta must be in [0, 1), got {delta!r}.")
     try:
         return _epsilon([_terms_of(row, complete) for row in rows], delta, adjacency)
-    except ArithmeticError:  # numbers of a row that no release has
+    except ArithmeticError:  # a row has numbers that no release has
         return math.inf
 
 

@@ -145,8 +145,8 @@ def mu_epsilon(mu: float, delta: float) -> float:
     """Smallest epsilon with delta(epsilon) <= delta by Newton's method, from Chernoff's bound down.
 
     log delta is concave in epsilon: delta(epsilon) is the convolution of the density of the loss with the positive
-    part of 1 - e^-x, and both are log-concave (Prekopa). So the tangent at a point that is high enough meets the
-    target at another one that is high enough, and the steps go down to the smallest.
+    part of 1 - e^-x, and both are log-concave (Prekopa). Hence the tangent at a point that is high enough meets
+    the target at another point that is high enough, and the steps go down to the smallest.
 
     The last digits of log delta need not be concave. Therefore `high` only ever is Chernoff's bound, or a point
     whose log delta was computed to be at most the target; `low` is 0 or a point where it was computed to be more.

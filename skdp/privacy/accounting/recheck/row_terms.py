@@ -1,4 +1,4 @@
-"""How the recheck reads ledger rows, apart from the types that the calibration uses, and what it reads in them."""
+"""How the recheck reads ledger rows, without the types that the calibration uses, and the terms that it reads."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -52,7 +52,7 @@ class Point:
 
 
 def check_row(row: Row, *keys: str, sampling: tuple[str, ...] = (FULL_BATCH,)) -> None:
-    """Refuse a row with other keys than ``keys`` and those of every row, another sampling, or a wrong grid.
+    """Refuse a row with a key beside ``keys`` and the keys of every row, another sampling, or a wrong grid.
 
     Noise and sensitivity are counted in units of the grid, so it is no wider than the noise, or else the
     sensitivity. A row of several releases has the largest of each number, which keeps their order.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ADJACENCIES = ("replace-one", "zero-out", "add-remove")
 
 # Choices, not tuned.
-_MOST_CELLS = 40_000  # of the largest loss, on the finest grid
+_MOST_CELLS = 40_000  # cells up to the largest loss, on the finest grid
 _WIDEST = 0.02  # width of a cell of the first grid; wider grids may agree and be wrong
 _RTOL = 5e-4  # relative change of epsilon at which halving ends
 _TAIL = 1e-3  # part of delta for larger losses, where a factor of them is random

@@ -11,11 +11,11 @@ density q phi'(s), with q the density of Q, and q' phi'(s') on the neighbour. Fo
 
     delta(epsilon) = integral of [q phi'(s) - e^epsilon q' phi'(s')]_+ .
 
-1. Of all events of probability s under Q, let t(s) be the least probability under Q'. So s' >= t(s), and
+1. Of all events of probability s under Q, let t(s) be the least probability under Q'. Then s' >= t(s), and
    phi'(s') >= phi'(t(s)) because phi' increases.
 2. Let g(w) = max over s in [0, 1] of [phi'(s) - w phi'(t(s))]_+ . The integrand is at most q g(e^epsilon q'/q).
-3. g is a maximum of lines that fall in w, and of 0: convex, falling, and 0 from some w on. So it is a sum of
-   hinges, g(w) = sum_j a_j [1 - w / w_j]_+ with a_j > 0 and sum_j a_j = g(0) = E K. Hence
+3. g is a maximum of lines that fall in w, and of 0: convex, falling, and 0 from some w on. It is therefore a sum
+   of hinges, g(w) = sum_j a_j [1 - w / w_j]_+ with a_j > 0 and sum_j a_j = g(0) = E K. Hence
 
     delta(epsilon) <= sum_j a_j H(epsilon - log w_j),   H(x) = integral of [q - e^x q']_+ .
 
@@ -30,7 +30,7 @@ Trials of which only a dominating pair or (epsilon, delta) is known: `skdp.priva
 
 *Errors of drawn noise.* Trials that are drawn agree with the exact ones up to a factor e^a, except for outputs of
 probability b that may not be drawn on the neighbour (`skdp.privacy.budget.filters`). Let V be the outputs of both,
-and q1 = min(q, e^a q_exact on V). Then q - q1 has mass at most b, and q' >= e^-a q'_exact on V. So
+and q1 = min(q, e^a q_exact on V). Then q - q1 has mass at most b, and q' >= e^-a q'_exact on V, hence
 
     delta(epsilon) <= b E K + e^a sum_j a_j H(epsilon - 2 a - log w_j).
 
@@ -38,8 +38,8 @@ An event of probability s has at least e^-a (s - b) within V under the exact Q, 
 Hence 1 - s' is at most a + 1 - t, taken at 1 - s + a + b.
 
 *Numbers.* With u = 1 - s and v = 1 - t, the points (phi'(t), phi'(s)) form a curve from (E K, E K) down.
-Between two nodes both coordinates fall, and the slope of the curve lies between the bounds that its factors
-have at the nodes. So it lies below two lines, and the corner where they meet is added to the nodes. The upper
+Between two nodes both coordinates fall, and the slope of the curve lies between the bounds that its factors have
+at the nodes. The curve thus lies below two lines, and the corner where they meet is added to the nodes. The upper
 hull of all these points is above the curve, and a hinge is an edge of the hull: g is bounded from above, and
 nothing else is approximated. The error is of second order in the width of a cell. Sums are raised by 1e-9, far
 above their rounding.
@@ -75,7 +75,7 @@ _TAIL_ERROR = 1e-12
 # 0.05 to 10.
 _NODES = 2000
 _LOWEST, _HIGHEST = (-37.5, 8.3)  # normal quantiles of u at the outer nodes: u is then 0 or 1 in float64
-_EVEN = 0.02  # weight of the quantile itself in the distance of nodes, beside that of the curve's logarithms
+_EVEN = 0.02  # weight of the quantile itself in the distance of nodes, where the curve's logarithms have weight 1
 
 
 class Hinges(NamedTuple):
@@ -100,7 +100,7 @@ def hinges(trials: TrialCount, u: Floats, v: Floats, least: Floats, most: Floats
     wu, wv, power = trials.weight(u), trials.weight(v), trials.shape + 2
     steep = (wv[1:] / wu[:-1]) ** power / least
     flat = (wv[:-1] / wu[1:]) ** power / most
-    # Where the line of slope `steep` from the right node's point meets that of slope `flat` from the left one's.
+    # The lines of slope `steep` from the right node's point and of slope `flat` from the left node's meet here.
     gap = top[:-1] - top[1:] - flat * (low[:-1] - low[1:])
     with np.errstate(divide="ignore", invalid="ignore"):
         at = low[1:] + np.maximum(gap, 0.0) / (steep - flat)

@@ -1,6 +1,6 @@
-"""What one trial may cost, so that the best of a random number of trials costs a given (epsilon, delta).
+"""The cost of one trial such that the best of a random number of trials costs a given (epsilon, delta).
 
-A trial gets what the pointwise bound of `best_of.bound` allows, with the errors of drawn noise.
+A trial gets the cost that the pointwise bound of `best_of.bound` allows, with the errors of drawn noise.
 """
 
 import functools
@@ -43,7 +43,7 @@ def _refuse_too_small(base: float, delta: float) -> None:
 
 @functools.lru_cache(maxsize=64)
 def gaussian_base(trials: TrialCount, epsilon: float, delta: float) -> tuple[float, float]:
-    """What one mu-GDP trial may cost.
+    """The largest cost of one mu-GDP trial.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def gaussian_base(trials: TrialCount, epsilon: float, delta: float) -> tuple[flo
         A fit is mu-GDP and a score is mu-GDP, on disjoint parts of the records, both drawn with the errors of
         `trial_error`.
     base_epsilon : float
-        The epsilon of that mu at ``delta``: with this delta it is what fit and score are asked for.
+        The epsilon of that mu at ``delta``: give this epsilon and delta to the fit and to the score.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def gaussian_base(trials: TrialCount, epsilon: float, delta: float) -> tuple[flo
 
 @functools.lru_cache(maxsize=64)
 def approximate_base(trials: TrialCount, epsilon: float, delta: float) -> tuple[float, float]:
-    """What one trial may cost of which only its (epsilon, delta) is known, errors of its noise included.
+    """The largest cost of one trial with a known (epsilon, delta) only, errors of its noise included.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ from skdp.privacy.mechanisms.best_of.pairs import best_of_approximate
 from skdp.privacy.mechanisms.best_of.trials import TrialCount
 
 _MAX_CLAIM = 1000.0  # no claim is as large as this
-_WIDTH = 1e-7  # relative, of the bracket that is left
+_WIDTH = 1e-7  # relative width of the bracket at which bisection ends
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +20,7 @@ class BestOf(Release):
 
     K has the law `best_of.trials.TrialCount` of ``mean_trials`` and ``shape``. A trial fits on one
     part of the records and scores on another, each at (``base_epsilon``, ``base_delta``), ``base_mu``-GDP where it
-    is given. ``log_error`` and ``tail`` bound how far the drawn noise of a trial is from exact noise.
+    is given. ``log_error`` and ``tail`` bound the distance of a trial's drawn noise from exact noise.
 
     Privacy
     -------

@@ -5,9 +5,9 @@ from decimal import Decimal, localcontext
 from skdp.privacy.mechanisms.best_of.trials import TrialCount
 from skdp.privacy.noise.keystream import KeyStream
 
-_BITS = 62  # of one integer of the key stream
+_BITS = 62  # bits of one integer of the key stream
 _DIGITS = 60
-# Total variation between what is drawn and the exact law, of the number of trials and of the order of trials with
+# Total variation between the drawn and the exact law, of the number of trials and of the order of trials with
 # equal scores together. The number's law is off by less than 2^-120. Two of K trials have the same 124 bits with a
 # probability of at most E K^2 / 2 times 2^-124, and E K^2 is below 2^24 for means up to 1000 (2^23.2 of shape 0).
 TRIALS_ERROR = 2.0**-80

@@ -5,12 +5,12 @@ the mass of P with infinite loss, and under R the masses f(l) e^-l and the rest,
 
 Privacy
 -------
-The bound is that of `best_of.bound`, for the direction of the pair. The profile of a trial is
-at most that of the pair, H(x) = sum of f(l) [1 - e^(x - l)]_+ and the infinite mass. Of all events of probability
-s under P the one of the largest losses is the least likely under R (Neyman and Pearson 1933). So 1 - t as a
-function of u = 1 - s begins at u = 0 with what R has beside P, rises by e^-l for the losses from the lowest one
-on, and ends where only the infinite loss is left. It is concave and piecewise linear, and between two nodes of a
-piece its derivative is known. Where it is long, nodes are put in between.
+`best_of.bound` proves the bound, here for the direction of the pair. The profile of a trial is at most the pair's,
+H(x) = sum of f(l) [1 - e^(x - l)]_+ and the infinite mass. Of all events of probability s under P the one of the
+largest losses is the least likely under R (Neyman and Pearson 1933). Hence 1 - t as a function of u = 1 - s begins
+at u = 0 with the mass that R has beside P, rises by e^-l for the losses from the lowest one on, and ends where
+only the infinite loss is left. It is concave and piecewise linear, and between two nodes of a piece its derivative
+is known. Where it is long, nodes are put in between.
 
 Everything that is (e, d)-DP is dominated by one pair of four answers (Kairouz, Oh and Viswanath 2015): the loss is
 infinite with probability d, e with (1 - d) / (1 + e^-e), and -e with the rest of 1 - d.
@@ -43,7 +43,7 @@ def pair_profile(loss: Floats, masses: Floats, infinite: float, x: Floats) -> Fl
 
 
 def pair_hinges(trials: TrialCount, loss: Floats, masses: Floats, error: Error = (0.0, 0.0)) -> Hinges:
-    """The hinges of trials that the pair dominates; what is missing of 1 in ``masses`` has infinite loss."""
+    """The hinges of trials that the pair dominates; the mass that ``masses`` lack has infinite loss."""
     slopes_of = np.exp(-loss)
     of_r = masses * slopes_of
     rest = max(0.0, 1.0 - float(of_r.sum()))

@@ -19,7 +19,7 @@ from skdp.privacy.accounting.recheck.row_terms import Point, Row, check_row, cou
 
 Array = NDArray[np.float64]
 
-_CELLS, _LEVELS = 4000, 1000  # of z and of s
+_CELLS, _LEVELS = 4000, 1000  # cells of z, and nodes of s
 _BASE = ("log_error", "base_mu", "base_epsilon", "base_delta")
 _MAX_TRIAL_COST = 500.0  # beyond this cost of a trial nothing is proven
 
@@ -91,7 +91,7 @@ def _gaussian(trials: _Trials, mu: float, epsilon: float, a: float, b: float) ->
     """Of trials that are mu-GDP; once for many searches with one budget."""
     x = np.linspace(-9.0 - mu, 9.0, _LEVELS)
     top, low = trials.slope(upper_tail(-x) - a - b), trials.slope(upper_tail(-x - mu) + a)
-    # The largest value grows with z, so that of a cell's left end bounds the integral from below.
+    # The largest value grows with z, so the value at a cell's left end bounds the integral from below.
     z = np.linspace(-9.0, 9.0, _CELLS + 1) + mu
     cells = -np.diff(upper_tail(z - mu))
     with np.errstate(over="ignore"):

@@ -21,14 +21,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class BestOfPlan:
-    """What the trials of a session may cost; made by a session only.
+    """The cost of the trials of a session; made by a session only.
 
     Attributes
     ----------
     trials : TrialCount
         The law of their number.
     base_epsilon, base_delta : float
-        What a fit and a score of one trial may each claim, on disjoint parts of the records.
+        The largest claim of the fit, and of the score, of one trial, on disjoint parts of the records.
     base_mu : float or None
         The mu of both. None where a trial may be anything that is (base_epsilon, base_delta)-DP.
     delta : float
@@ -46,7 +46,7 @@ class BestOfTrials(SessionBase):
     """The best of a random number of trials."""
 
     def plan_best_of(self, mean_trials: float, *, shape: int = 1, gaussian: bool = True) -> BestOfPlan:
-        """Divide the whole budget: what one trial may cost, if the best of a random number of them is released.
+        """Divide the whole budget: the cost of one trial, if the best of a random number of them is released.
 
         Parameters
         ----------
@@ -96,10 +96,10 @@ class BestOfTrials(SessionBase):
         plan : BestOfPlan
             Of this session, not used yet.
         trial : callable () -> (float, object)
-            One trial: its score, larger is better, and what is released if it is the best. It must cost what the
-            plan says, charge no accountant, and keep nothing. Its random choices come from this session or from
-            keys of their own, so that the trials are independent and have one law. One that raises an Exception,
-            or has a score of NaN, has no result and the worst score.
+            One trial: its score, larger is better, and the object to release if it is the best. It must cost what
+            the plan says, charge no accountant, and keep nothing. Its random choices come from this session or
+            from keys of their own, so that the trials are independent and have one law. One that raises an
+            Exception, or has a score of NaN, has no result and the worst score.
         purpose : str, default="search"
             Written to the report.
 
@@ -116,9 +116,9 @@ class BestOfTrials(SessionBase):
 
         Notes
         -----
-        **Privacy.** `best_of.bound` has the proof. Without the number of trials as a secret it
-        does not hold. So log lines and warnings are off while trials run, what they raise is dropped, and the row
-        of the ledger does not say how many there were. The time shows it.
+        **Privacy.** `best_of.bound` has the proof. It holds only if the number of trials is secret: log lines and
+        warnings are off while trials run, their exceptions are dropped, and the row of the ledger does not say how
+        many there were. The time shows it.
         """
         with self._lock:
             self._check_open()
@@ -131,7 +131,7 @@ class BestOfTrials(SessionBase):
             stream = self._keys.commit()
             if not ledger.exact:
                 ledger.charge_numerical_error((0.0, _draw_error(ledger.epsilon)))
-                # First the row: what is interrupted stays charged.
+                # First the row: an interrupted release stays charged.
                 ledger.write(_row(plan, ledger.epsilon).describe(), purpose)
             best: tuple[tuple[float, int, int], T | None] | None = None
             for _ in range(draw_trial_count(stream, plan.trials)):
@@ -149,19 +149,19 @@ class BestOfTrials(SessionBase):
 
 
 def _attempt(trial: Callable[[], tuple[float, T]]) -> tuple[float, T | None]:
-    """One trial, of which nothing is seen but what it returns; a failed one has no result and the worst score."""
+    """One trial, of which only the result is seen; a failed one has no result and the worst score."""
     with no_log_lines(), no_warnings_of_any_library(), np.errstate(all="ignore"):
         try:
             score, found = trial()
             if not math.isnan(score):
                 return float(score), found
-        except Exception:  # what failed, and that it did, may depend on the records
+        except Exception:  # the error, and that there was one, may depend on the records
             pass
     return -math.inf, None
 
 
 def _row(plan: BestOfPlan, epsilon: float) -> BestOf:
-    error = (0.0, 0.0)  # of the noise: it is within the claims of a trial that has no mu
+    error = (0.0, 0.0)  # the claim of a trial without mu includes the error of its noise
     if plan.base_mu is not None:
         error = trial_error(plan.base_epsilon, plan.base_delta)
     return BestOf(
@@ -172,5 +172,5 @@ def _row(plan: BestOfPlan, epsilon: float) -> BestOf:
 
 
 def _draw_error(epsilon: float) -> float:
-    """What the draws of the number of trials and of their order add to delta, on both data sets."""
+    """The part of delta for draws of the number of trials and of their order, on both data sets."""
     return (1.0 + math.exp(min(epsilon, 600.0))) * TRIALS_ERROR

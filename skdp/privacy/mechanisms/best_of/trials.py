@@ -53,7 +53,7 @@ class TrialCount:
 
     @property
     def rate(self) -> float:
-        """The parameter g in (0, 1): the law is that of this float, and its mean is `exact_mean`."""
+        """The parameter g in (0, 1): the law has this float as its parameter, and its mean is `exact_mean`."""
         return 1.0 / self.mean if self.shape else _logarithmic_rate(self.mean)
 
     @property

@@ -60,7 +60,7 @@ class GaussianOnBatches(GaussianNoise):
     """
 
     sampling_rate: float | None
-    remedy: ClassVar[str]  # what no noise helps against, and what does
+    remedy: ClassVar[str]  # words for an error message: the cause that no noise mends, and the remedy
 
     @property
     def on_sample(self) -> bool:
@@ -121,7 +121,7 @@ class Gaussian(GaussianNoise):
 
     noise_multiplier: float
     noise_std: float | None = None
-    n_batches: int | None = None  # of a partition that one release takes, each unit in one of them
+    n_batches: int | None = None  # batches of the partition that one release takes; each unit is in one of them
 
     @classmethod
     def variant(cls, row: Row) -> type[Release]:
@@ -178,8 +178,8 @@ class SampledGaussian(Gaussian):
     -------
     Poisson sampling with rate q. Under replace-one the pair ((1-q) N(0) + q N(C), (1-q) N(0) + q N(-C)), of
     standard deviation 2 z C, dominates. Under zero-out and add-remove it is ((1-q) N(0) + q N(C), N(0)), of
-    standard deviation z C, in either direction (Zhu, Dong and Wang 2022). The Renyi-DP curve of the latter is
-    that of Mironov, Talwar and Zhang (2019), which covers both directions; under replace-one none is proven.
+    standard deviation z C, in either direction (Zhu, Dong and Wang 2022). The second pair has the Renyi-DP curve
+    of Mironov, Talwar and Zhang (2019), which covers both directions; under replace-one none is proven.
 
     Samples of a fixed size, under replace-one only: the Renyi-DP bound of Wang, Balle and Kasiviswanathan (2019),
     see `skdp.privacy.accounting.rdp`. It is no dominating pair.

@@ -1,4 +1,4 @@
-"""The cost of Gaussian releases by other code than the calibration; that of their samples by dp-accounting."""
+"""The cost of Gaussian releases by other code than the calibration, and of sampled ones by dp-accounting."""
 
 import math
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 REQUIRED = ("sensitivity", "grid", "noise_std")  # keys of every row of a session
 
-_ROUNDING = 1e-9  # of a noise multiplier, relative: the calibration rounds it by at most 2^-40
+_ROUNDING = 1e-9  # relative error of a noise multiplier: calibration rounds it by at most 2^-40
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 Privacy
 -------
-For an integer vector x, ``x + round(N) = round(x + N)``: post-processing of the continuous Gaussian mechanism. So
-its exact formula holds in any dimension, also for batches and for adaptive choices. Where only the positions of
-large entries leave, they are computed from that release.
+For an integer vector x, ``x + round(N) = round(x + N)``: post-processing of the continuous Gaussian mechanism. Its
+exact formula holds in any dimension, also for batches and for adaptive choices. Where only the positions of large
+entries leave, they are computed from that release.
 """
 
 import math
@@ -128,8 +128,7 @@ class GaussianReleases(SessionBase):
         """Release where a statistic with the noise of ``plan`` is at least ``limit``.
 
         It costs as much as `gaussian`, whose result it is computed from. Entries of a batch's sum that are 0
-        are not visited, and most of their noise is not drawn to the last bit. So its time depends on the
-        number of others.
+        are not visited, and most of their noise is not drawn to the last bit; the time tells the others' number.
 
         Parameters
         ----------
@@ -242,7 +241,7 @@ class GaussianReleases(SessionBase):
         draw: Callable[[noise.KeyStream], tuple[T, LedgerRow]],
         error: tuple[float, float],
     ) -> T:
-        """Draw a release that was refused nothing; ``error`` is that of its noise alone."""
+        """Draw a release that passed all checks; ``error`` is the error of its noise alone."""
         ledger, (own, _, batch), admit = self._ledger, one, partial(self._use, *one)
         if not isinstance(own, BatchPlan) or batch is None:
             return self._release(draw, numerical_error=error, admit=admit, purpose=own.purpose)
@@ -256,8 +255,7 @@ class GaussianReleases(SessionBase):
             # The planned multiplier: the real one is larger by a rounding, which differs between grids.
             short = min(1.0, float(line["noise_multiplier"]) / plan.noise_multiplier)
             line.update(own.describe(), noise_multiplier=own.noise_multiplier * short)
-            # The first row is that of the whole batch, or partition. A statistic with too little noise gets a
-            # row of its own.
+            # The first row is for the whole batch, or partition; a statistic with too little noise gets its own.
             line["count"] = int(not counted or short < 1.0)
             return released, line
 

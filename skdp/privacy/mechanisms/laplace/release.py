@@ -92,7 +92,7 @@ def laplace_grid(
     """Return (unit, scale in units, integer l1 sensitivity) of Laplace noise that somebody else draws.
 
     Public numbers only. The grid is as coarse as the least scale allows, because noise made of bits costs a
-    digit for every halving. But the grid must not spoil what is released:
+    digit for every halving. But the grid must not spoil the released numbers:
 
     * What rounding adds to the sensitivity, ``1 + roundings * size`` units, is at most 1 % of it.
     * A sum of vectors that are rounded one by one clips each to ``l2 / unit - sqrt(size) / 2 - 1`` units, so that

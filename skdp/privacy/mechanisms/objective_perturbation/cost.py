@@ -42,7 +42,7 @@ class ObjectiveTerms:
     Attributes
     ----------
     sensitivity : float
-        f c R: what a neighbour can change in the gradient of F.
+        f c R: the largest change of F's gradient by a neighbour.
     curvature : float
         R^2 max l'' / penalty.
     trade : float

@@ -36,7 +36,7 @@ def recheck_objective(row: Row) -> float:
     """
     check_row(row, "epsilon", "delta", "noise_std", "penalty", "curvature", "trade", "one_signed", "replaced")
     epsilon, std, f = number(row, "epsilon"), number(row, "noise_std"), 2 if flag(row, "replaced") else 1
-    one = number(row, "sensitivity") / f / std  # of one record's gradient
+    one = number(row, "sensitivity") / f / std  # largest norm of one record's gradient
     sides = 1 if flag(row, "one_signed") else 2
     least = {(1, 1): 0.0, (1, 2): 0.0, (2, 1): 1.0, (2, 2): math.sqrt(3.0)}[f, sides]
 

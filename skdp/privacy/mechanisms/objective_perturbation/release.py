@@ -73,7 +73,7 @@ class PerturbedMinima(GaussianReleases):
         PrivacyBudgetExceeded
             If nothing is set aside, or it is used up. Nothing was drawn or released.
         ValueError
-            If the penalty is too small for what is set aside. Nothing was drawn or released.
+            If the penalty is too small for the share that is set aside. Nothing was drawn or released.
         """
         with self._lock:
             self._check_open()
@@ -99,7 +99,7 @@ class PerturbedMinima(GaussianReleases):
     def _check_aside(self) -> None:
         """Refuse a second release: the first one takes all that was set aside."""
         if any(line["name"] == ObjectivePerturbation.name for line in self._ledger.rows):
-            raise PrivacyBudgetExceeded("what was set aside is spent; nothing was released")
+            raise PrivacyBudgetExceeded("the share that was set aside is spent; nothing was released")
 
     def _perturbed(
         self, minimizer: PerturbedMinimizer, plan: GaussianPlan,

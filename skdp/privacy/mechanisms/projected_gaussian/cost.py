@@ -4,17 +4,17 @@ Notes
 -----
 **Privacy.** The norm of a gradient g is estimated as M >= sqrt(mean_j <g, v_j>^2), with r standard normal vectors
 v_j that are fresh in each step and that the release shows. The record adds g min(1, C / M), of norm at most C Z,
-where Z = ||g|| / M <= (chi2_r / r)^(-1/2). Given the v_j this is a Gaussian release of shift Z C, and a larger
-shift is a harder one. So with noise sigma C the pair (Z, N(Z / sigma, 1)), (Z, N(0, 1)) dominates, and its Poisson
-sampled forms (Z, (1-q) N(0, 1) + q N(Z / sigma, 1)), (Z, N(0, 1)) and the reverse, under zero-out and add-remove.
-Under replace-one two dependent Z enter, and no such pair is proven.
+where Z = ||g|| / M <= (chi2_r / r)^(-1/2). Given the v_j this is a Gaussian release of shift Z C, and the
+divergences grow with the shift. With noise sigma C the pair (Z, N(Z / sigma, 1)), (Z, N(0, 1)) dominates, and its
+Poisson sampled forms (Z, (1-q) N(0, 1) + q N(Z / sigma, 1)), (Z, N(0, 1)) and the reverse, under zero-out and
+add-remove. Under replace-one two dependent Z enter, and no such pair is proven.
 
 Z has a heavy tail: P(Z > z) falls as z^-r only. No central limit theorem applies to few projections.
 
 **Numbers.** Z is replaced by at least 1/2, which leaves room for rounding errors that do not shrink with Z
 (`gradient_sum`). It is capped where contributions are. Then its law moves to the edges of bins. Let H(m) be the
 hockey-stick divergence of order e^x of N(m, 1) from N(0, 1) and t(m) = 2 Phi(m / 2) - 1. As dH/dm = phi(m / 2 -
-x / m) and dt/dm = phi(m / 2), dH/dt = exp(x / 2 - x^2 / (2 m^2)) grows in m for every real x. So H is a convex and
+x / m) and dt/dm = phi(m / 2), dH/dt = exp(x / 2 - x^2 / (2 m^2)) grows in m for every real x, so H is a convex and
 growing function of t. The sampled forms are multiples of H at another order, or do not depend on m. Therefore mass
 that moves to both edges of its bin, with a mean of t that is not below its own, raises every divergence. The mean
 of t is bounded by smaller bins whose Z are rounded up.
@@ -34,11 +34,11 @@ from skdp.privacy.accounting.releases import Line
 from skdp.privacy.mechanisms.gaussian.cost import GaussianOnBatches
 
 LEAST_FACTOR = 0.5  # Z is accounted for as at least this
-_WIDTH = 0.03  # of a bin of log Z; a choice, not tuned
+_WIDTH = 0.03  # width of a bin of log Z; a choice, not tuned
 _LEFT_OUT = 0.3  # part of delta for losses above the range, if Z has no cap; a choice, not tuned
 _SMALLER = 32  # smaller bins in a bin; a choice, not tuned
 _RARE = 1e-24  # probability of Z beyond the last bin, which is charged to delta
-_LOG_RARE = -100.0  # log of the part of a normal that is charged so
+_LOG_RARE = -100.0  # log of the part of a normal that is charged to delta
 _ROUNDING = 1e-12  # relative error of the weights, much more than their functions have
 _FAR = 80.0  # shifts that leave less than e^-700 of one normal where the other is
 
@@ -56,7 +56,7 @@ class ProjectedPair(DominatingPair):
         Sampling rate; 1 for full batches.
     n_projections : int
     norm_ratio : float
-        Largest norm of what a record adds, over the clip norm: the cap of Z; inf without one.
+        Largest norm of a record's contribution, over the clip norm: the cap of Z; inf without one.
     releases : int
     """
 
@@ -73,7 +73,7 @@ class ProjectedPair(DominatingPair):
         # The tail of Z is so heavy that a larger part of delta than log_tail says is left out above.
         rare = min(0.5, _LEFT_OUT * math.exp(log_tail + LOG_TAIL) / self.rate)
         high = self._at(self._quantile(rare)).loss_range(log_tail)[1]
-        # Where losses are low they are rounded up, which costs nothing to speak of.
+        # Low losses are rounded up: the bound stays valid and grows little.
         usual = min(self._quantile(1e-3), max(LEAST_FACTOR, 6.0 * self.spread))
         low = self._at(usual).loss_range(log_tail)[0]
         return low, high
@@ -142,7 +142,7 @@ def _survival(r: int, z: Floats) -> Floats:
 
 
 def _edges(r: int, ratio: float) -> Floats:
-    """Edges of the bins of Z; what is below the first moves to it."""
+    """Edges of the bins of Z; mass below the first edge moves to it."""
     low, high = (float(z) for z in _factor_of(r, np.array([1.0 - 1e-6, _RARE])))
     low, high = min(max(LEAST_FACTOR, low), ratio), min(high, ratio)
     width = min(_WIDTH, 0.2 / math.sqrt(2.0 * r))
@@ -216,7 +216,7 @@ class ProjectedGaussian(GaussianOnBatches):
     noise_multiplier : float
     n_projections : int
     norm_ratio : float, default=inf
-        Largest norm of what a record adds, over the clip norm.
+        Largest norm of a record's contribution, over the clip norm.
     sampling_rate : float, optional
         Of Poisson batches.
     """

@@ -41,7 +41,7 @@ _LOG_RARE = math.log(1e-17)  # log probability of the largest Z
 
 @functools.lru_cache(maxsize=16)
 def _factors(r: int, ratio: float) -> tuple[Array, Array]:
-    """Nodes and weights of Z, with what a cap takes at the cap."""
+    """Nodes and weights of Z; the mass above a cap lies at the cap."""
     half = 0.5 * r
     # P(Z > z) is at most (half / z^2)^half / Gamma(half + 1).
     top = 0.5 * (math.log(half) - (_LOG_RARE + math.lgamma(half + 1.0)) / half)

@@ -1,10 +1,10 @@
-"""Sums whose records are clipped by norms from random projections: what a plan, a statistic and a session add.
+"""Sums whose records are clipped by norms from random projections: additions to a plan, a statistic and a session.
 
-Two errors of samplers differ from those of other releases.
+Two errors of samplers differ from the errors of other releases.
 
 * *The noise.* It reaches 13.25 standard deviations. An output that is drawn on one data set can be drawn on the
-  other if its noise, shifted by Z over the noise multiplier, is within reach. So what is missed is a mean over Z,
-  and over the sampling of the record: without it both noises are the same.
+  other if its noise, shifted by Z over the noise multiplier, is within reach. The missed probability is thus a
+  mean over Z, and over the sampling of the record: without the record both noises are the same.
 * *The projections.* An entry of v_j is an integer over 2^30, drawn with a log-error below 2^-50; what cannot be
   drawn has a probability below 2^-100. The law of the v_j is the same on both data sets. A hockey-stick divergence
   is a mean over the v_j, so the error multiplies delta by at most exp(2^-50) for each entry, and adds nothing to
@@ -28,7 +28,7 @@ from skdp.privacy.mechanisms.projected_gaussian.cost import ProjectedGaussian, c
 
 # Below this number of projections few records with large gradients set epsilon, unless norms are capped.
 LEAST_PROJECTIONS = 20
-_REACH = 13.25  # of the noise, in standard deviations
+_REACH = 13.25  # largest noise that is drawn, in standard deviations
 _MIN_CLIP_NORM, _MAX_CLIP_NORM = (
     2.0**-600,
     2.0**600,
@@ -76,8 +76,8 @@ class ProjectedNorms(BatchExtra):
     n_projections : int
         Number of projections, at least 20 where ``norm_ratio`` is inf. It needs zero-out or add-remove.
     norm_ratio : float, default=inf
-        Largest norm of what a record adds, over the clip norm. A finite one is enforced by a second clip, by an
-        upper bound of the norm.
+        Largest norm of a record's contribution, over the clip norm. A finite one is enforced by a second clip, by
+        an upper bound of the norm.
 
     Examples
     --------
@@ -137,7 +137,7 @@ _THESE_ALONE = (
 
 
 def check_projected(adjacency: str, n_projections: int, norm_ratio: float) -> None:
-    """Refuse what has no proof, or a cost that hardly any noise can pay."""
+    """Refuse a statistic without a proof, or a cost that needs far too much noise."""
     if adjacency == "replace-one":
         raise UnsupportedAccounting(
             "clipping by projections has a proof under zero-out and add-remove only: under replace-one two norms "

@@ -11,7 +11,7 @@ REQUIRED = ("sensitivity", "grid")  # keys of every row of a session
 
 
 def terms(row: Row) -> RowTerms:
-    """The terms of a row "sampled_pure": what it says, or what its sampling comes to if that is more."""
+    """The terms of a row "sampled_pure": its own numbers, or the cost of its sampling if that is larger."""
     check_row(row, "epsilon", "epsilon_unsampled", "sampling_rate", sampling=("fresh uniform",))
     rate, inner = number(row, "sampling_rate"), number(row, "epsilon_unsampled")
     if not 0.0 < rate <= 1.0:

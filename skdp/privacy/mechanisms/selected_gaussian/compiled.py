@@ -7,11 +7,11 @@ afterwards: given how many were selected, all subsets are equally likely.
 Privacy
 -------
 A selection of that leaf and a uniform choice among those it stands for have the probability of a selection of one
-candidate from a tree with a leaf for each. The law of the selected set is that of `gumbel_top_k` on all scores.
-The weight of the leaf carries one rounding more than that of another: its log-error is below 261 * 2^-53, and that
-of every selection's conditional probability below (522 + 4 L) 2^-53 < 2^-43. A leaf with a weight of 0 stands for
-candidates that are left out, which `samplers` counts. So `selection_numerical_error` holds. The time depends on
-the number of scores other than 0.
+candidate from a tree with a leaf for each. The selected set has the law of `gumbel_top_k` on all scores. The
+weight of the leaf carries one rounding more than another weight: its log-error is below 261 * 2^-53, and every
+selection's conditional probability has a log-error below (522 + 4 L) 2^-53 < 2^-43. A leaf with a weight of 0
+stands for candidates that are left out, which `samplers` counts. Hence `selection_numerical_error` holds. The time
+depends on the number of scores other than 0.
 """
 
 import numpy as np
@@ -30,7 +30,7 @@ _REBUILD_BELOW = 2.0**-32  # root below which the weights are computed anew
 
 @jit
 def _build(scores: Integers, scale: float, gone: NDArray[np.bool_], others: int, tree: Floats) -> float:
-    """Weights relative to the largest remaining score; returns that of one candidate of score 0."""
+    """Weights relative to the largest remaining score; returns the weight of one candidate of score 0."""
     m = scores.size
     first = others == 0
     top = np.int64(0)

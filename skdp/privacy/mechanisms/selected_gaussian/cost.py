@@ -9,9 +9,9 @@ pairs compose adaptively (Zhu, Dong and Wang 2022). Call it (P, R). Bounded rang
 symmetric, so it dominates for a unit that leaves and for one that comes.
 
 A Poisson sample has the unit with probability q. Given the other sampled units, the laws with and without it in
-the data are (1 - q) R0 + q P0 and R0, with R0 and P0 the step on a batch without and with the unit. So
-((1 - q) R + q P, R) dominates for a unit that leaves, and (R, (1 - q) R + q P) for one that comes: their
-hockey-stick divergences grow with those of (P, R). This is proven under zero-out and add-remove. Under replace-one
+the data are (1 - q) R0 + q P0 and R0, with R0 and P0 the step on a batch without and with the unit. The pair ((1 -
+q) R + q P, R) dominates for a unit that leaves, and (R, (1 - q) R + q P) for one that comes: their hockey-stick
+divergences grow with the divergences of (P, R). This is proven under zero-out and add-remove. Under replace-one
 the sampled unit has other values, and no pair for the choices is proven.
 
 **Numbers.** The loss of the envelope and of the normal pair moves to a grid of ``h``, in the way of
@@ -43,12 +43,12 @@ from skdp.privacy.accounting.pairs import (
 from skdp.privacy.mechanisms.gaussian.cost import GaussianOnBatches
 
 # Choices, not tuned.
-_CELLS = 3000  # of the loss of one step on all records
+_CELLS = 3000  # cells of the loss of one step on all records
 _FINE = 24.0  # cells of half the range of one choice
 _PER_SPREAD = 100.0  # cells of a standard deviation of the loss
 _LOG_CUT = math.log(1e-40)
 _ROUNDING = 1e-11  # relative error of the masses, more than the convolutions have
-_ONE_ROUNDING = 2.0**-50  # and for each choice, whose own masses are rounded
+_ONE_ROUNDING = 2.0**-50  # relative error of the masses of one choice
 
 
 @dataclass(frozen=True)

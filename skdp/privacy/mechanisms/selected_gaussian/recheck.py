@@ -1,9 +1,9 @@
 """Privacy loss distributions of private choices and Gaussian noise on one batch, for dp-accounting.
 
 The calibration composes masses on a grid. Here the density of the loss on all records comes from its
-characteristic function, which is known in closed form: that of the envelope of bounded range to the power of the
-number of choices, times a normal one. One Fourier transform inverts it for each of the two laws. The losses of the
-sampled laws follow, and dp-accounting composes them. The other road is Renyi DP.
+characteristic function, which has a closed form: the envelope of bounded range to the power of the number of
+choices, times a normal characteristic function. One Fourier transform inverts it for each of the two laws. The
+losses of the sampled laws follow, and dp-accounting composes them. The alternative is Renyi DP.
 """
 
 import functools
@@ -37,7 +37,7 @@ Array = NDArray[np.float64]
 
 _SPREADS = 11.0  # reach of the densities, in standard deviations
 _POINTS = 2**13
-_NOISE = 1e-16  # of the largest mass: what a Fourier transform rounds
+_NOISE = 1e-16  # rounding of a Fourier transform, relative to the largest mass
 
 
 @functools.lru_cache(maxsize=16)

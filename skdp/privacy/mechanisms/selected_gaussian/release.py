@@ -2,13 +2,13 @@
 
 Privacy
 -------
-Everything happens on the grid of the noise, in integers. Let s be the sup-norm bound of what a unit changes in the
+Everything happens on the grid of the noise, in integers. Let s be the sup-norm bound of a unit's change to the
 statistic, and S0 the clip of the scores. A score is min(abs(x_j), S0): it changes by at most min(s, S0) in units
 of the grid, rounded up. Gumbel noise of scale 2 D / epsilon on integer scores of sensitivity D is a choice of
 bounded range epsilon, and the k largest at once are k such choices in sequence (`skdp.privacy.mechanisms.top_k`).
 The chosen entries of the same integers are clipped and get Gaussian noise: `entries` has the proof. Both are
-functions of one batch, and `selected_gaussian.cost` has the cost of them together. Coordinates that no
-record touched are candidates like all others, and get noise.
+functions of one batch, and `selected_gaussian.cost` has the cost of them together. Coordinates that no record
+touched are candidates like all others, and get noise.
 
 With a threshold the coordinates are found by the sparse vector technique
 (`skdp.privacy.mechanisms.sparse_vector`): k rounds, each of pure epsilon / 2. The log-likelihood ratio of such a

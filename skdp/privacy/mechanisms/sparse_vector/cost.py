@@ -1,9 +1,9 @@
-"""Plans of the numeric sparse vector technique: what a run costs, and how its budget is split.
+"""Plans of the numeric sparse vector technique: the cost of a run, and the split of its budget.
 
 Privacy
 -------
-One round. Let D be the integer sup-norm sensitivity, t the scale of the threshold's noise, q that of the queries'
-and v that of a released value. Fix the scan order. A round answers "below" until the first "above"; take its
+One round. Let D be the integer sup-norm sensitivity and t, q and v the scales of the noise of the threshold, of
+the queries and of a released value. Fix the scan order. A round answers "below" until the first "above"; take its
 outcome "the first k - 1 are below, the k-th is above". For a neighbour, move the threshold's noise up by D, which
 costs exp(D/t): every "below" stays one. The k-th query may have dropped by D while the threshold rose by D; moving
 its noise by 2 D costs exp(2 D/q). The queries before it cost nothing, however many there are, so the round is
@@ -13,9 +13,9 @@ released value costs ``eps0' = D/v``. Since ``||u'_i| - |u_i|| <= D``, the same 
 A run is ``n_hits`` adaptive rounds of each, whether or not it halts; a plan is K = runs n_hits. With delta = 0 the
 epsilons add up. With delta > 0 the plan takes ``pure_mu(eps0, K)^2 + pure_mu(eps0', K)^2`` of the session's mu^2.
 This is valid also if other releases and plans come between. Every step is dominated by a fixed pair (randomised
-response or Gaussian), and products of pairs do not depend on their order. A new plan replaces a part of what is
-left of the Gaussian pair by randomised responses that this part dominates. So, by induction over the steps,
-nothing exceeds the Gaussian pair of the whole budget. A round is charged as randomised response, the bound of pure
+response or Gaussian), and products of pairs do not depend on their order. A new plan replaces a part of the
+remaining Gaussian pair by randomised responses that this part dominates. By induction over the steps nothing
+exceeds the Gaussian pair of the whole budget. A round is charged as randomised response, the bound of pure
 eps0-DP. No smaller bound is proven here for queries that do not all move in one direction.
 
 A sampled run. Let a run be e-DP under replace-one, e = n_hits (eps0 + eps0'). On a fresh subset of b of n records,
@@ -25,8 +25,8 @@ one sampled record by another, so the e-DP must hold for replace-one: zero-out a
 
 Notes
 -----
-The split ``"published"`` is that of Zhang, Mironov and Hejazinia (2021). Half of eps0 goes to the threshold
-(q = 2 t), and eps0/eps0' = 76. Their ``t = D k/(.95 eps)`` and ``v = 2 D k/(.05 eps)`` come to this.
+Zhang, Mironov and Hejazinia (2021) propose the split ``"published"``. Half of eps0 goes to the threshold (q = 2
+t), and eps0/eps0' = 76. Their ``t = D k/(.95 eps)`` and ``v = 2 D k/(.05 eps)`` come to this.
 
 The split ``"optimal"`` gives a third of eps0 to the threshold, so that t = q = 3 D/eps0. The noise of a comparison
 then has a smaller variance and a smaller tail than with a half. The ratio r = eps0/eps0' minimises the larger

@@ -52,7 +52,7 @@ def numeric_sparse(
 
     See Also
     --------
-    numeric_sparse_numerical_error : what the error of the samplers adds to epsilon and delta.
+    numeric_sparse_numerical_error : the samplers' error as a part of epsilon and delta.
 
     References
     ----------

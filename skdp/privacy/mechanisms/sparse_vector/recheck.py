@@ -9,7 +9,7 @@ REQUIRED = ("sensitivity", "grid", "threshold_scale", "query_scale")  # keys of 
 
 
 def terms(row: Row) -> RowTerms:
-    """The terms of a row "above_threshold": what it says, or what its scales come to if that is more."""
+    """The terms of a row "above_threshold": its own numbers, or the cost of its scales if that is larger."""
     check_row(row, "epsilon", "threshold_scale", "query_scale")
     epsilon = number(row, "epsilon")
     if "query_scale" in row or "threshold_scale" in row:

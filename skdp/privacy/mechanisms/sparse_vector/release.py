@@ -3,10 +3,9 @@
 Privacy
 -------
 Let integers of sup-norm sensitivity D be compared with a noisy threshold of scale s, each with noise of scale
-q. If threshold and the entry that is found are shifted by the change of the data, at most D and 2 D, every
-answer "below" before it stays. So a round costs D / s + 2 D / q, however many entries were below. The value of
-what was found has fresh noise of scale v and costs D / v. A run is charged for all its rounds, also if it ends
-without a hit.
+q. If threshold and the entry that is found are shifted by the change of the data, at most D and 2 D, every answer
+"below" before it stays, and a round costs D / s + 2 D / q, however many entries were below. The value of the found
+entry has fresh noise of scale v and costs D / v. A run is charged for all its rounds, also without a hit.
 """
 
 import math

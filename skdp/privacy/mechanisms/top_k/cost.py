@@ -27,7 +27,7 @@ class TopK(PureRelease):
     -------
     The privacy loss of a choice lies in an interval of length epsilon (Durfee and Rogers 2019), so the choice is
     epsilon-DP, and (epsilon^2 / 8)-zCDP, that is a epsilon^2 / 8 at order a of Renyi DP (Cesar and Rogers 2021).
-    The mu is that of half the epsilon, see `skdp.privacy.accounting.bounded_range_mu`, and the pair is the
+    The mu equals the mu of pure epsilon/2, see `skdp.privacy.accounting.bounded_range_mu`, and the pair is the
     envelope of all such mechanisms, see `skdp.privacy.accounting.pairs.BoundedRangePair`.
     """
 

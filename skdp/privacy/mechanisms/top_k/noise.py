@@ -57,14 +57,14 @@ def gumbel_top_k(scores: Integers, k: int, scale: float, stream: Seed | KeyStrea
 
     See Also
     --------
-    skdp.privacy.noise.selection_numerical_error : what the error adds to epsilon and delta.
+    skdp.privacy.noise.selection_numerical_error : the error's part of epsilon and delta.
 
     Notes
     -----
     Sorting by score + Gumbel(scale) has the law of successive sampling without replacement with
-    weights exp(score / scale). This is what is computed, by a tree of weight sums: there is no
-    Gumbel number whose rounding or limited range could matter, and there are no ties. Each
-    conditional probability has a log-error below 2^-43 (``skdp.privacy.noise.samplers``).
+    weights exp(score / scale). The code samples so, by a tree of weight sums: there is no Gumbel number whose
+    rounding or limited range could matter, and there are no ties. Each conditional probability has a log-error
+    below 2^-43 (``skdp.privacy.noise.samplers``).
 
     References
     ----------

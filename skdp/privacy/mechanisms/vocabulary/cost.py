@@ -13,7 +13,7 @@ from skdp.privacy.mechanisms.gaussian.cost import Gaussian
 
 
 def shares_of_words(grid: int, max_words: int) -> Integers:
-    """Return what a unit of k words adds to each of them, for k = 1, ..., ``max_words``, in units of the grid.
+    """Return the share of each word of a unit with k words, for k = 1, ..., ``max_words``, in units of the grid.
 
     The largest integer a with k a^2 <= grid^2: so the unit's vector has l2 norm at most ``grid``.
 
@@ -32,7 +32,7 @@ def word_threshold(grid: int, sigma: float, max_words: int, delta: float) -> int
     Parameters
     ----------
     grid : int
-        Largest l2 norm of what a unit adds.
+        Largest l2 norm of a unit's contribution.
     sigma : float
         Standard deviation of the noise, in units of the grid.
     max_words : int
@@ -43,12 +43,12 @@ def word_threshold(grid: int, sigma: float, max_words: int, delta: float) -> int
     Notes
     -----
     A unit of k words adds a_k to each. If no other unit has them, each is released if a_k + round(N) reaches the
-    threshold t. That has probability 1 - Phi((t - a_k - 1/2) / sigma), independently of the others. So any of
+    threshold t. That has probability 1 - Phi((t - a_k - 1/2) / sigma), independently of the others, and any of
     them is released with probability 1 - Phi((t - a_k - 1/2) / sigma)^k, which is largest if all k words are the
     unit's own. The threshold is the largest one that a k needs.
     """
     k = np.arange(1, max_words + 1)
-    tail = -np.expm1(math.log1p(-delta) / k)  # of one word
+    tail = -np.expm1(math.log1p(-delta) / k)  # probability that one word is released
     least = shares_of_words(grid, max_words) + 0.5 - sigma * ndtri(tail)
     # ndtri is right to 1e-13 or so; the margin is far above it, and far below the noise.
     return math.ceil(float(least.max()) + 1e-8 * sigma)

@@ -7,7 +7,7 @@ from skdp.privacy.mechanisms.gaussian.recheck import mu2_of, multiplier_of
 
 REQUIRED = ("sensitivity", "grid", "noise_std")  # keys of every row of a session
 
-_MOST_WORDS = 10**6  # of a unit
+_MOST_WORDS = 10**6  # largest number of words of a unit
 
 
 def terms(row: Row) -> RowTerms:

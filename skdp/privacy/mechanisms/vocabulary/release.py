@@ -6,26 +6,25 @@ A unit with k <= m words adds a vector of l2 norm at most 1: 1 / sqrt(k) for eac
 unit has gets Gaussian noise of standard deviation s, and is released, with its noisy count, if that reaches the
 threshold t. m, s and t are public, and fixed before.
 
-Let A be the words of the units of a data set D, B those of a neighbour D'. They differ by what one unit, u or u',
-has. A word of A that is not in B is u's alone. That such a word is released has probability at most d = max over k
-<= m of 1 - Phi((t - 1 / sqrt(k)) / s)^k, and no other unit has a part in it. Let M be the release and F the fit
-after it, and let M~ release the same without looking at words outside of A and B together.
+Let A be the words of the units of a data set D, and B the words of a neighbour D'. They differ by the words of one
+unit, u or u'. A word of A that is not in B is u's alone. That such a word is released has probability at most d =
+max over k <= m of 1 - Phi((t - 1 / sqrt(k)) / s)^k, and no other unit has a part in it. Let M be the release and F
+the fit after it, and let M~ release the same without looking at words outside of A and B together.
 
 1. M~ is a Gaussian mechanism on the words of A and B, and a threshold, which is post-processing. Its sensitivity
-   is 1, or sqrt(2) under replace-one: no unit's vector has a negative entry, so |u - u'|^2 <= |u|^2 + |u'|^2. So F
-   after M~ costs what the Gaussian releases and batches of the session cost: (epsilon, delta), say.
+   is 1, or sqrt(2) under replace-one: no unit's vector has a negative entry, so |u - u'|^2 <= |u|^2 + |u'|^2.
+   Hence F after M~ costs what the Gaussian releases and batches of the session cost: (epsilon, delta), say.
 2. The noise of different words is independent. Given that no word of A without B is released, M(D) has the law of
-   M~(D). So P(F M(D) in S) <= P(F M~(D) in S) + d.
+   M~(D), so P(F M(D) in S) <= P(F M~(D) in S) + d.
 3. P(F M~(D') in S) (1 - d) <= P(F M(D') in S), by the same independence.
 4. Together P(F M(D) in S) <= e^epsilon P(F M~(D') in S) + delta + d <= e^(epsilon - log(1 - d)) P(F M(D') in S) +
    delta + d.
 
-So the release costs its mu, and -log(1 - d) of epsilon and d of delta beside it. These two are taken from the part
-of the budget that is kept for the error of the samplers, when the release is planned. d is a quarter of that part
-of delta.
+The release costs its mu, and -log(1 - d) of epsilon and d of delta beside it. The plan takes these two from the
+part of the budget that is kept for the error of the samplers. d is a quarter of that part of delta.
 
 The noise is drawn as integers, and everything is added and compared as integers. Words that neither u nor u' has
-get noise of one law on both data sets. So the samplers err on at most 2 m words.
+get noise of one law on both data sets, so the samplers err on at most 2 m words.
 """
 
 import math
@@ -43,9 +42,9 @@ from skdp.privacy.words import PrivateWords
 
 MOST_WORDS = 10**6
 LEAST_GRID = 2**20  # units of the grid that a unit adds: roundings stay small
-# What a unit can change, over the largest norm of what it adds; rounded up.
+# l2 sensitivity over the largest norm of a unit's contribution, by adjacency; rounded up.
 MOVED = {"zero-out": 1.0, "add-remove": 1.0, "replace-one": math.sqrt(2.0) * (1 + 2.0**-50)}
-PART = 0.25  # of the delta that is kept for samplers
+PART = 0.25  # share of the delta that is kept for samplers' errors
 Vocabulary = tuple[tuple[str, ...], tuple[float, ...]]
 
 
@@ -185,7 +184,7 @@ class Vocabularies(GaussianReleases):
                 kept = [(word, count) for word, count in noisy if count >= plan.threshold]
                 return _shown(kept, plan.grid), row.describe()
 
-            # Of the sampler's error the plan paid.
+            # The plan paid for the sampler's error.
             return self._release(
                 draw,
                 numerical_error=(0.0, 0.0),
