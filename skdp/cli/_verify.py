@@ -7,7 +7,7 @@ from skdp.cli._text import BadInput, Failed, dumps
 
 
 def verify(arguments: argparse.Namespace) -> None:
-    """Check a card; what does not hold is a failure."""
+    """Check a card; a statement that does not hold is a failure."""
     from skdp.privacy import verify_card
 
     try:
@@ -28,7 +28,7 @@ def verify(arguments: argparse.Namespace) -> None:
         if found["recomputed"] is not None:
             print(f"recomputed  epsilon {found['recomputed']:.9g}, of these releases, by other code than the fit")
         if found["text_checked"] and found["verified"]:
-            print("words       every word and number on the card says what its ledger says")
+            print("words       every word and number on the card agrees with its ledger")
     if not found["verified"]:
         raise Failed("\n".join(["the card is not verified", *(f"- {line}" for line in found["problems"])]))
     if not arguments.json:
