@@ -21,9 +21,9 @@ def to_sklearn(model: object) -> Any:
     ----------
     model : estimator
         A fitted estimator of skdp that has a method ``to_sklearn``: the linear models, the scalers, public bins
-        and nets of dense layers. Or a ``Pipeline``, ``FeatureUnion`` or ``ColumnTransformer`` of them and of
-        scikit-learn's estimators, or a fitted search over one, of which the best estimator is taken. A choice of
-        ``set_output`` is not kept in the steps that are replaced.
+        and nets of dense layers. Or a ``Pipeline``, ``FeatureUnion``, ``ColumnTransformer`` or
+        ``TransformedTargetRegressor`` of them and of scikit-learn's estimators, or a fitted search over one, of
+        which the best estimator is taken. A choice of ``set_output`` is not kept in the steps that are replaced.
 
     Returns
     -------
@@ -67,7 +67,8 @@ def to_sklearn(model: object) -> Any:
 
 def _converted(model: BaseEstimator) -> BaseEstimator:
     """The model with everything of skdp replaced that can be found in it."""
-    from sklearn.compose import ColumnTransformer
+    from sklearn.base import clone
+    from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
     from sklearn.pipeline import FeatureUnion, Pipeline
 
     if hasattr(model, "to_sklearn"):
@@ -84,6 +85,9 @@ def _converted(model: BaseEstimator) -> BaseEstimator:
         # Its parameters are unfitted estimators, which need skdp too: they become the fitted ones.
         given = {**{name: part for name, part, _ in model.transformers}, "remainder": model.remainder}
         pairs = [*made.values(), *((part, made[name][1]) for name, part in given.items() if name in made)]
+    elif type(model) is TransformedTargetRegressor and hasattr(model, "regressor_"):
+        made = _converted(model.regressor_)
+        pairs = [(model.regressor_, made), (model.regressor, clone(made))]
     return deepcopy(model, {id(old): new for old, new in pairs if not isinstance(old, str)})
 
 

@@ -281,6 +281,22 @@ def test_labels(y, words):
     assert "secret" not in message
 
 
+@pytest.mark.parametrize(
+    ("classes", "y", "words"),
+    [
+        (("No", "Yes"), ["no", "yes"] * 20, "classes=['No', 'Yes'] (text: case and spaces count)"),
+        ((0, 1), ["0", "1"] * 20, "classes=[0, 1] (1 and '1' are different labels)"),
+        (range(12), np.r_[np.zeros(39), 77], "classes=[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ...]"),
+    ],
+)
+def test_a_label_that_is_not_declared_is_refused_with_those_that_are(classes, y, words):
+    model = DPIGHTClassifier(classes=classes)
+    for given in (np.array(y), np.array(y, dtype=object)):
+        with pytest.raises(ValueError, match=re.escape(words)) as caught:
+            model.fit(np.zeros((40, 2)), given)
+        assert "77" not in str(caught.value)
+
+
 def test_regression_targets():
     assert "y must be numeric" in refused(DPIGHTRegressor, y=np.array(["secret"] * 40))
     assert "contains infinity" in refused(DPIGHTRegressor, y=np.full(40, np.inf))
@@ -377,7 +393,7 @@ def test_inf_under_an_accountant_is_refused():
 
 
 def test_large_delta_warns():
-    with pytest.warns(UserWarning, match="not below 1/n"):
+    with pytest.warns(UserWarning, match="is too large for"):
         DPIGHTClassifier(delta=0.1, classes=(0, 1)).fit(X, Y)
 
 
@@ -387,8 +403,8 @@ def delta_to_use(model, n, **more):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X, np.arange(n) % 2, **more)
-    (said,) = {str(w.message) for w in caught if "not below 1/n" in str(w.message)}
-    return re.search(r"use delta=(\S+) or less", said)[1]
+    (said,) = {str(w.message) for w in caught if "is too large for" in str(w.message)}
+    return re.search(r"Use delta <= (\S+)$", said)[1]
 
 
 @pytest.mark.parametrize(

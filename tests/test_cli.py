@@ -462,9 +462,16 @@ def test_a_dict_by_column_or_label_has_numbers_for_keys(document, given, paramet
     assert found == skdp.DPAdditiveClassifier(**parameters).plan(5000, 3).to_dict()
 
 
+def test_a_number_of_groups_makes_the_group_the_unit(document):
+    of_groups = ["plan", "DPIGHTClassifier", "--n-groups", "90", "--n-features", "3"]
+    expected = skdp.DPIGHTClassifier(unit="group").plan(n_groups=90, n_features=3).to_dict()
+    assert document(*of_groups) == document(*of_groups, "--param", "unit=group") == expected
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
+        (["DPSGDClassifier", "--n-groups", "9", "--param", "unit=record"], "give unit='group' to the estimator"),
         (["DPSGDClasifier", "--n", "9"], "did you mean DPSGDClassifier"),
         (["PublicScaler", "--n", "9"], "spends no budget"),
         (["DPSGDClassifier"], "needs n_records="),

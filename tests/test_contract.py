@@ -157,7 +157,7 @@ def make(name, **params):
 @pytest.fixture(autouse=True)
 def _quiet():
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="delta=.* is not below 1/n")
+        warnings.filterwarnings("ignore", message="delta=.* is too large for")
         warnings.simplefilter("ignore", UtilityWarning)
         yield
 

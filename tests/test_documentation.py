@@ -207,6 +207,22 @@ def test_every_picture_is_there(theme):
     assert not missing, "\n".join(sorted(missing))
 
 
+def test_titles_and_paths_that_messages_quote_are_there():
+    under = re.compile(r"^(\S.*)\n([-=~^])\2{2,}$", re.MULTILINE)
+    titles = {title for page in names() for title, _ in under.findall(read(page))}
+    quoted, paths = {}, {}
+    for file in sorted(Path(skdp.__file__).parent.rglob("*.py")):
+        # A string of several literals is one text: quotation marks and line ends between them are left out.
+        text = re.sub(r"[\"']\s*\n\s*f?[\"']", "", file.read_text(encoding="utf-8"))
+        text = re.sub(r"\s+", " ", text)
+        found = re.findall(r"\b(?:guide|page|section)\b[^'\"(.=,]{0,25}(['\"])([A-Z][^'\"]{3,60})\1", text)
+        quoted |= {title: file.name for _, title in found}
+        paths |= dict.fromkeys(re.findall(r"\bdocs/[a-z_/]+\.rst", text), file.name)
+    assert {"Steps before a fit", "Linear and logistic regression"} <= set(quoted)
+    assert {title: file for title, file in quoted.items() if title not in titles} == {}
+    assert {path: file for path, file in paths.items() if not (ROOT / path).is_file()} == {}
+
+
 def test_the_documentation_is_short():
     words = {page: found["words"] for page, found in counts(ROOT).items()}
     longest = sorted(words.items(), key=lambda item: -item[1])[:20]

@@ -279,6 +279,10 @@ def pipelines():
         "bins": make_pipeline(skdp.PublicBinsEncoder(crosses=[(0, 1)]), logistic()),
         "net": make_pipeline(ours, CLASSIFIERS["relu"]),
         "search": GridSearchCV(make_pipeline(ours, logistic()), {"dpightclassifier__alpha": [0.0, 0.1]}, cv=2),
+        "target": make_pipeline(ours, TransformedTargetRegressor(
+            skdp.DPLinearRegression(epsilon=40.0, random_state=0),
+            func=np.log1p, inverse_func=np.expm1, check_inverse=False,
+        )),
         "theirs alone": StandardScaler(),
     }  # fmt: skip
 

@@ -200,6 +200,8 @@ def test_groups():
     assert "with 40 groups and 4 features" in str(plan)
     with pytest.raises(ValueError, match="n_groups="):
         make("DPIGHTClassifier", unit="group").plan(N, D)
+    with pytest.raises(ValueError, match="give unit='group' to the estimator"):
+        make("DPIGHTClassifier").plan(N, D, n_groups=40)
 
 
 @pytest.mark.parametrize("name", ["MPCPathakClassifier", "MPCPathakRegressor"])

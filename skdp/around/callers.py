@@ -192,9 +192,9 @@ def _words(caller: object) -> Finding:
     if what is None and _searches(caller):
         return _SEARCH, (
             f"{name}, a search, chooses hyper-parameters by scores on these records, which no epsilon covers; the "
-            "report says so. skdp.model_selection.DPRandomizedSearch pays for the choice. To see the scores of "
-            "a few candidates, split by skdp.model_selection.train_test_split and pay for each by "
-            "skdp.metrics.evaluate"
+            "report says so. Keep the defaults, or pay for the choice by skdp.model_selection.DPRandomizedSearch, "
+            "which takes no Pipeline. To see the scores of a few candidates, split by "
+            "skdp.model_selection.train_test_split and pay for each by skdp.metrics.evaluate"
         )
     if what is None:
         what = (

@@ -6,8 +6,11 @@ gets. A step that is not on the list is taken to learn from the records.
 """
 
 import numbers
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
+
+import numpy as np
 
 from skdp.around.kinds import Kinds, is_a, is_private, own
 
@@ -81,10 +84,20 @@ def _no_idf(step: Any) -> str | None:
     return "weights words by how many records have them: use use_idf=False" if step.use_idf else None
 
 
+# Functions that compute each cell from this cell alone. SciPy's are looked up by name, without importing SciPy.
+CELL_BY_CELL = ("exp", "expm1", "log", "log1p", "sqrt", "square")
+
+
+def _one_cell_alone(func: object, arguments: object = None) -> bool:
+    """Whether a function is one of NumPy's or SciPy's of each cell alone, without further arguments."""
+    special = vars(sys.modules.get("scipy.special", sys))
+    return not arguments and any(func is getattr(np, n) or func is special.get(n, np) for n in CELL_BY_CELL)
+
+
 def _function(step: Any) -> str | None:
-    for name in ("func", "inverse_func"):
+    for name, more in (("func", step.kw_args), ("inverse_func", step.inv_kw_args)):
         func = getattr(step, name)
-        if func is not None and not declared(func):
+        if func is not None and not declared(func) and not _one_cell_alone(func, more):
             return (
                 f"may learn from the records in its {name}: write a function of a row alone and give it the "
                 f"attribute learns_from_data = False"
@@ -167,8 +180,9 @@ SAFE_STEPS: Kinds[tuple[Verdict, str]] = Kinds(
         # A function says itself that it treats each row alone; a clone keeps the function and its attribute.
         ("sklearn.preprocessing", "FunctionTransformer"): (
             _function,
-            "``FunctionTransformer(func)`` where ``func.learns_from_data = False``; with an ``inverse_func`` "
-            "also ``check_inverse=False``",
+            "``FunctionTransformer(func)`` where ``func`` is ``np.log``, ``log1p``, ``exp``, ``expm1``, ``sqrt`` "
+            "or ``square``, or has ``func.learns_from_data = False``; with an ``inverse_func`` also "
+            "``check_inverse=False``",
         ),
         # The columns follow from released coefficients.
         ("sklearn.feature_selection", "SelectFromModel"): (
@@ -298,6 +312,13 @@ def _about_step(step: object, sparse: bool, learnt: dict[str, None]) -> Iterator
         )
 
 
+def _instead(learnt: Iterable[str]) -> str:
+    """The classes of skdp that replace steps that learn: of categories, of other columns, or both."""
+    encodes = [name.endswith("Encoder") for name in learnt]
+    bins = ["PublicBinsEncoder(categories=...)"] if any(encodes) else []
+    return " and ".join(bins + ([] if all(encodes) else ["a scaler of skdp.preprocessing"]))
+
+
 def about_steps(steps: Iterable[object], sparse: bool = False) -> Iterator[str]:
     """Lines for the report on the steps before a fit that are not known to be safe.
 
@@ -310,8 +331,8 @@ def about_steps(steps: Iterable[object], sparse: bool = False) -> Iterator[str]:
         sparse = sparse or _sparse(step)
     if learnt:
         yield (
-            f"{', '.join(learnt)} learnt from these records before this fit: no epsilon covers that; use a scaler "
-            "of skdp.preprocessing, or what the guide lists under 'Steps that learn'"
+            f"{', '.join(learnt)} learnt from these records before this fit: no epsilon covers that; use "
+            f"{_instead(learnt)}, or a step that the guide lists under 'Steps before a fit'"
         )
     yield from (f"{line}; no epsilon covers that" for line in dict.fromkeys(others))
 
@@ -320,7 +341,7 @@ def about_target(wrapper: Any) -> Iterator[str]:
     """Lines on the change of the target by a TransformedTargetRegressor before a fit."""
     if wrapper.transformer is not None:
         yield from about_steps([wrapper.transformer])
-    elif wrapper.func is not None and not declared(wrapper.func):
+    elif wrapper.func is not None and not declared(wrapper.func) and not _one_cell_alone(wrapper.func):
         yield (
             "TransformedTargetRegressor may learn from the targets in its func: write a function of a target "
             "alone and give it the attribute learns_from_data = False; no epsilon covers that"

@@ -400,6 +400,11 @@ class PrivateFit(FitFrame[ProblemT]):  # type: ignore[explicit-any]  # of the ba
         uncharged = without_accountant(self)
         uncharged.set_params(random_state=None)
         uncharged._check_before_data(groups=() if self.unit == "group" else None)
+        if n_groups is not None and self.unit != "group":
+            raise ValueError(
+                f"n_groups= is for unit='group', but the estimator has unit={self.unit!r}: give unit='group' to "
+                "the estimator, or leave n_groups out"
+            )
         counted = n_groups if self.unit == "group" else n_records
         if counted is None and self.n_public is None:
             wanted = "n_groups" if self.unit == "group" else "n_records"
@@ -445,8 +450,8 @@ class PrivateFit(FitFrame[ProblemT]):  # type: ignore[explicit-any]  # of the ba
             # The largest power of ten that is at most 1 / (10 n), from the public number of units.
             small = 10.0 ** -len(str(10 * shape.n_units - 1))
             yield Advice(
-                f"delta={self.delta:g} is not below 1/n = 1/{shape.n_units}: a mechanism that "
-                f"publishes one whole {shape.unit} would satisfy this guarantee; use delta={small:g} or less",
+                f"delta={self.delta:g} is too large for {shape.counted()}: a method that publishes one random "
+                f"{shape.unit} outright satisfies this guarantee. Use delta <= {small:g}",
                 UserWarning,
             )
 

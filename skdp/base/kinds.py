@@ -222,7 +222,7 @@ def check_privacy(
     if adjacency == "add-remove" and n_public is None:
         raise ValueError(
             "under adjacency='add-remove' the number of records is private: give n_public, a "
-            "public number that means divide by, or use adjacency='zero-out'"
+            "public number by which means are divided, or use adjacency='zero-out'"
         )
 
 

@@ -94,6 +94,8 @@ class Decision:
     signal : float or None
         Largest signal over the noise, if one release took the whole budget: 1 is a signal as large as the noise.
         None where it is not known before the fit.
+    outlook : str
+        A line for the printed plan alone on the accuracy to expect; empty where there is nothing to say.
     details : object
         What the solver of this family reads; it holds public numbers only.
     """
@@ -103,6 +105,7 @@ class Decision:
     sizes: Mapping[str, object] = field(default_factory=dict)
     steps: tuple[Step, ...] = ()
     signal: float | None = None
+    outlook: str = ""
     details: object = None
 
 
@@ -197,6 +200,8 @@ class FitPlan:
         if made.signal is not None:
             known = f"at most {made.signal:.3g} times the noise"
             lines.append(f"  expected signal: {known}, if one release took the whole budget")
+        if made.outlook:
+            lines.append(f"  expected accuracy: {made.outlook}")
         if made.steps:
             lines.append("  budget, of mu^2 (of epsilon in releases without a mu):")
             lines += [f"    {_line(step)}" for step in made.steps]

@@ -142,7 +142,7 @@ def _add_plan_of_a_fit(add: Add) -> None:
         metavar="N",
         help="number of records; for several owners one number each, as 400,300,80",
     )
-    plan.add_argument("--n-groups", type=_counts, metavar="N", help="number of groups, for --param unit=group")
+    plan.add_argument("--n-groups", type=_counts, metavar="N", help="number of groups; sets unit=group")
     plan.add_argument("--n-features", type=_count, default=1, metavar="D", help="number of columns (default: 1)")
     plan.add_argument("--n-classes", type=_integer(2, 2**53), metavar="K", help="of a classifier (default: 2)")
     plan.add_argument("--sparse", action="store_true", help="X is a CSR matrix")

@@ -16,6 +16,8 @@ def plan(arguments: argparse.Namespace) -> None:
     given = _parameters(arguments, made)
     shape = {"n_groups": arguments.n_groups, "n_classes": arguments.n_classes, "sparse": arguments.sparse or None}
     more = {name: value for name, value in shape.items() if value is not None}
+    if "n_groups" in more and "unit" not in given:
+        given["unit"] = _unit_of_groups(made)
     try:
         found = made(**given).plan(arguments.n_records, arguments.n_features, **more)
     except (TypeError, ValueError) as error:
@@ -32,6 +34,15 @@ def _class(name: str) -> type:
     if not hasattr(found, "plan"):
         raise BadInput(f"argument ESTIMATOR: {name} spends no budget, so it has no plan")
     return found
+
+
+def _unit_of_groups(made: type) -> str:
+    """The unit of an estimator for which a number of groups is given."""
+    from skdp.base.declare import parameters_of
+
+    if "unit" not in parameters_of(made):
+        raise BadInput(f"argument --n-groups: {made.__name__} has no parameter unit; give --n-records")
+    return "group"
 
 
 def _parameters(arguments: argparse.Namespace, made: type) -> dict[str, object]:

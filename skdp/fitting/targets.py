@@ -27,10 +27,7 @@ from skdp.kernels.protocols import Matrix
 from skdp.losses import NAMED, LogisticLoss, Loss, MultinomialLoss
 from skdp.privacy import PrivateRecords, PublicShape
 
-UNDECLARED = (
-    "y contains labels that are not in classes (1 and '1' are different labels); "
-    "every record's label must be a declared one"
-)
+SHOWN_LABELS = 10  # declared labels that a message lists: more would fill the screen
 
 
 @dataclass(frozen=True)
@@ -232,7 +229,7 @@ class LabelModel(ClassifierMixin, Declared):
             if declared.size < 2:
                 raise ValueError("y holds one class only; give the label set with classes= to fit such data")
             leaks = _inferred(self)
-        codes = _known(y) if by_cell else _encode(y, declared)
+        codes = _known(y, declared) if by_cell else _encode(y, declared)
         loss = self._loss_of_labels(declared.size)
         target = codes.astype(np.float64) if declared.size == 2 else codes
         public = None if self.classes is None else declared.size  # inferred classes are not public
@@ -497,10 +494,21 @@ def _refuse_mixed(labels: np.ndarray) -> None:
         )
 
 
-def _known(codes: np.ndarray) -> np.ndarray:
+def _undeclared(classes: np.ndarray) -> str:
+    """The message for a label that is not declared: it holds declared labels only, which are public."""
+    shown = [repr(label) for label in classes[:SHOWN_LABELS].tolist()]
+    more = ["..."] if classes.size > SHOWN_LABELS else []
+    alike = "text: case and spaces count" if classes.dtype.kind == "U" else "1 and '1' are different labels"
+    return (
+        f"y contains labels that are not in classes=[{', '.join([*shown, *more])}] ({alike}); "
+        "every record's label must be a declared one"
+    )
+
+
+def _known(codes: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """Return the indices of labels that were looked up one by one; -1 is an undeclared label."""
     if np.any(codes < 0):
-        raise ValueError(UNDECLARED)
+        raise ValueError(_undeclared(classes))
     return codes.astype(np.int64)
 
 
@@ -509,7 +517,7 @@ def _encode(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     if classes.size == 2 and y.dtype.kind in "biuf" and classes.dtype.kind in "biuf":
         second = y == classes[1]  # half as long as a search
         if not np.all(second | (y == classes[0])):
-            raise ValueError(UNDECLARED)
+            raise ValueError(_undeclared(classes))
         return second.astype(np.int64)
     try:
         position = np.minimum(np.searchsorted(classes, y), classes.size - 1)
@@ -517,7 +525,7 @@ def _encode(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     except TypeError:
         known = np.zeros(1, dtype=bool)
     if not np.all(known):
-        raise ValueError(UNDECLARED)
+        raise ValueError(_undeclared(classes))
     return position.astype(np.int64, copy=False)
 
 

@@ -64,10 +64,14 @@ class Evaluation(Mapping[str, ReleasedScore]):
         raise NotImplementedError
 
     def __getitem__(self, name: str) -> ReleasedScore:
+        scores = self._scores
+        if name not in scores:  # the name in the printed table, in any case of its letters
+            printed = [each for each in scores if _printed(each).lower() == str(name).lower()]
+            name = printed[0] if len(printed) == 1 else name
         try:
-            return self._scores[name]
+            return scores[name]
         except KeyError:
-            raise KeyError(f"no score {name!r}; there are {', '.join(self._scores)}") from None
+            raise KeyError(f"no score {name!r}; there are {', '.join(scores)}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._scores)
@@ -83,12 +87,7 @@ class Evaluation(Mapping[str, ReleasedScore]):
         return [
             ("", "value", "noise interval", "interval"),
             *(
-                (
-                    NAMES.get(name, name.replace("_", " ")),
-                    _number(score.value),
-                    _range(score.noise_interval),
-                    _range(score.interval),
-                )
+                (_printed(name), _number(score.value), _range(score.noise_interval), _range(score.interval))
                 for name, score in self._scores.items()
             ),
         ]
@@ -119,6 +118,11 @@ class Evaluation(Mapping[str, ReleasedScore]):
 
     def _repr_html_(self) -> str:
         return table_html(self._rows(), self._about())
+
+
+def _printed(name: str) -> str:
+    """The name of a score in the printed table."""
+    return NAMES.get(name, name.replace("_", " "))
 
 
 def _number(value: float) -> str:

@@ -13,9 +13,10 @@ from sklearn.base import BaseEstimator
 from skdp.base.declare import fitted, parameter
 from skdp.base.fit import PrivateFit, SessionOptions
 from skdp.base.kinds import check_number, described, real
-from skdp.base.plan import Decision, NoRecords, gaussian_steps
+from skdp.base.plan import Advice, Decision, NoRecords, gaussian_steps
 from skdp.base.problem import Problem, Solution
 from skdp.base.user_tables import encode_groups
+from skdp.exceptions import PrivacyLeakWarning
 from skdp.kernels.protocols import Floats, Integers
 from skdp.metrics import workloads
 from skdp.metrics.inversion import NoisyTable
@@ -26,6 +27,7 @@ from skdp.metrics.models import (
     kind_of,
     name_of,
     own_threshold,
+    protects_groups,
     row_scores,
     score_method,
 )
@@ -43,6 +45,14 @@ FURTHEST = 4.0  # logit of a threshold that the bins are laid around: p = .018 t
 MODEL_IS_PUBLIC = (
     "the model is released, or was fitted to other people: its own training rows are not protected here"
 )
+
+
+def advice_on_unit(unit: str, *models: object) -> tuple[Advice, ...]:
+    """The warning where a model protects groups and its evaluation single rows; reports are public."""
+    if unit == "group" or not any(map(protects_groups, models)):
+        return ()
+    said = "the model protects groups, and this evaluation protects single rows: give unit='group' and groups="
+    return (Advice(said, PrivacyLeakWarning),)
 
 
 @dataclass(frozen=True)
@@ -98,6 +108,9 @@ class EvaluationFit(PrivateFit[EvaluationProblem]):
 
     def _imagined(self, shape: PublicShape) -> EvaluationProblem:
         return EvaluationProblem(cast("PrivateRecords", NoRecords(shape)), {}, ())
+
+    def _advice(self, session: PrivacySession, problem: EvaluationProblem) -> tuple[Advice, ...]:
+        return () if session.exact else advice_on_unit(self.unit, self.model)
 
     def _decide(self, session: PrivacySession, problem: EvaluationProblem) -> Decision:
         return Decision(steps=gaussian_steps(session, (self._purpose, 1.0, 1)))

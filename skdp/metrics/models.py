@@ -53,6 +53,14 @@ def name_of(model: object) -> str:
     return type(model.steps[-1][1] if isinstance(model, Pipeline) else model).__name__
 
 
+def protects_groups(model: object) -> bool:
+    """Whether the report of a fitted model, or of a model inside it, says that it protects groups."""
+    held = [getattr(model, name, None) for name in ("best_estimator_", "estimator_", "regressor_")]
+    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else []
+    of_groups = getattr(getattr(model, "privacy_", None), "unit", None) == "group"
+    return of_groups or any(protects_groups(each) for each in (*held, *steps) if each is not None)
+
+
 def classes_of(model: object) -> NDArray[np.generic]:
     """Return the model's labels, at least two."""
     classes = getattr(model, "classes_", None)

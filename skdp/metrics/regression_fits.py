@@ -120,13 +120,14 @@ class Residuals(EvaluationFit):
         return Decision(steps=steps, details=ResidualDecision(counts, left, given, bool(of_y)))
 
     def _advice(self, session: PrivacySession, problem: EvaluationProblem) -> tuple[Advice, ...]:
+        of_model = super()._advice(session, problem)
         shape = problem.records.shape
         if session.exact:
-            return ()
+            return of_model
         effective_n = shape.n_units * accounting.gaussian_mu(self.epsilon, self.delta)
         searched = () if self.y_bounds is not None else ("y_bounds",)
         facts = Facts(type(self).__name__, shape, self.epsilon, effective_n, "evaluate", searched=searched)
-        return utility_warnings(facts)
+        return (*of_model, *utility_warnings(facts))
 
     def _counted(
         self, session: PrivacySession, records: PrivateRecords, made: ResidualDecision

@@ -1,6 +1,6 @@
 """A handful of models on one hold-out, each paid for: all scores may be looked at."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -12,13 +12,15 @@ from skdp._docs import document
 from skdp.base.cells import check_collected
 from skdp.base.declare import parameter, positional
 from skdp.base.kinds import described, flag, share
+from skdp.base.plan import Advice
 from skdp.base.problem import Solution
 from skdp.metrics.evaluation import NAMES, Evaluation, table_html
+from skdp.metrics.fits import advice_on_unit
 from skdp.metrics.models import kind_of
 from skdp.metrics.released_score import ReleasedScore
 from skdp.model_selection.composed import SCORING, ComposedFit, ComposedRows, UserTable, check_scoring
 from skdp.model_selection.inner import InnerEstimator
-from skdp.privacy import ComposedSession, InnerFits, PrivacyReport
+from skdp.privacy import ComposedSession, InnerFits, PrivacyReport, PrivacySession
 from skdp.statistics.calls import Budget, takes_budget
 from skdp.statistics.released_tables import claim_text, shown, table_text
 
@@ -243,6 +245,9 @@ class Comparing(ComposedFit):
                 "X_test has no public number of its own: with n_public give all rows as X, which are split here"
             )
         self._names = check_scoring(self.scoring, models)
+
+    def _advice(self, session: PrivacySession, problem: ComposedRows) -> Iterable[Advice]:
+        return advice_on_unit(self.unit, *named(self.models).values()) if self.prefit else ()
 
     def read(self, X: object, y: object = None, groups: object = None) -> ComposedRows:
         problem = super().read(X, y, groups)

@@ -51,7 +51,7 @@ class PrivateRecords:
     intercept_value : float, default=1.0
         That feature's public value.
     n_public : int, default=None
-        The public count that means divide by. None takes the number of records (or groups), which
+        The public count by which means are divided. None takes the number of records (or groups), which
         is public under replace-one and zero-out; a session with add-remove then refuses the statistics.
     n_classes : int, default=None
         Number of declared classes, for the shape.
@@ -159,7 +159,7 @@ class PrivateRecords:
 
     @property
     def n_units(self) -> int:
-        """The public count that means divide by."""
+        """The public count by which means are divided."""
         return self._rows.shape.n_units
 
     # ---------------------------------------------------------------- statistics: each in a module of its name

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from scipy import special
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_column_selector
 from sklearn.decomposition import PCA
@@ -44,7 +45,7 @@ from skdp import (
     PublicBinsEncoder,
     PublicScaler,
 )
-from skdp.around.steps import SAFE_STEPS
+from skdp.around.steps import CELL_BY_CELL, SAFE_STEPS
 from tests.around.leaks import leaks
 
 RNG = np.random.default_rng(0)
@@ -285,7 +286,9 @@ def test_an_earlier_step_that_learns_is_named(name):
     word = name.split()[0].rstrip(",")
     if type(step).__module__.startswith("sklearn"):
         assert text.startswith(f"{word} learnt from these records before this fit: no epsilon covers that")
-        assert "skdp.preprocessing" in text
+        assert (
+            "skdp.preprocessing" if not word.endswith("Encoder") else "PublicBinsEncoder(categories=...)"
+        ) in text
     else:
         assert text.startswith(f"{word} before this fit may have learnt from these records")
         assert "learns_from_data = False" in text
@@ -294,7 +297,12 @@ def test_an_earlier_step_that_learns_is_named(name):
     assert not any("did not learn" in other for other in said)  # one of the two, not both
 
 
+CELLS = {
+    f"{module.__name__}.{name}": (FunctionTransformer(getattr(module, name)), COUNTS)
+    for module in (np, special) for name in CELL_BY_CELL if hasattr(module, name)
+}  # fmt: skip
 PUBLIC = {
+    **CELLS,
     "nothing": ("passthrough", X),
     "identity": (FunctionTransformer(), X),
     "PublicBinsEncoder": (PublicBinsEncoder(bins=(-1.0, 0.0, 1.0)), X),
@@ -320,6 +328,14 @@ def test_other_steps_that_learn_nothing(name):
     step, data = PUBLIC[name]
     pipe = Pipeline([("public", step), ("model", classifier())])
     assert leaks(lambda: pipe.fit(data, Y)) == []
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_functions_of_a_cell_leave_other_cells_alone(name):
+    assert not moves_others(*CELLS[name], 3.0)
+    step = clone(CELLS[name][0]).set_params(kw_args={"where": np.ones((60, 4), dtype=bool)})
+    (text,) = leaks(lambda: make_pipeline(step, classifier()).fit(COUNTS, Y))
+    assert text.startswith("FunctionTransformer before this fit may learn")
 
 
 def test_sparse_rows_make_a_sparse_part():
@@ -372,6 +388,8 @@ def test_a_private_scaler_is_named_with_a_reference_to_its_report():
         ({"func": row_alone, "inverse_func": np.arctanh}, ["TransformedTargetRegressor warns"]),
         ({"func": np.arcsinh, "inverse_func": np.sinh, "check_inverse": False},
          ["TransformedTargetRegressor may learn"]),
+        ({"func": np.square, "inverse_func": np.sqrt, "check_inverse": False}, []),
+        ({"func": special.expm1, "inverse_func": special.log1p, "check_inverse": False}, []),
         ({"transformer": StandardScaler(), "check_inverse": False}, ["StandardScaler learnt"]),
     ],
 )  # fmt: skip

@@ -26,9 +26,11 @@ from skdp import (
     DPAdditiveClassifier,
     DPAdditiveRegressor,
     DPIGHTClassifier,
+    DPLinearRegression,
     DPLogisticRegression,
+    PublicScaler,
 )
-from skdp.exceptions import PrivacyBudgetExceeded, UtilityWarning
+from skdp.exceptions import PrivacyBudgetExceeded, PrivacyLeakWarning, UtilityWarning
 from skdp.metrics import (
     Evaluation,
     ReleasedScore,
@@ -41,9 +43,9 @@ from skdp.metrics import (
 from skdp.metrics.fits import TwoClassTable
 from skdp.metrics.label_fits import BalancedAccuracy, ConfusionCounts, GivenScores, LossMean, RightShare
 from skdp.metrics.many_classes import ManyClassTables
-from skdp.metrics.models import class_codes, row_scores
+from skdp.metrics.models import class_codes, protects_groups, row_scores
 from skdp.metrics.two_classes import ScoreGrid
-from skdp.model_selection import DPTunedThresholdClassifier
+from skdp.model_selection import DPTunedThresholdClassifier, compare
 from tests.kinds import each_adjacency_and_unit
 from tests.privacy.exact.test_replay import Tape
 
@@ -219,6 +221,26 @@ def test_groups_count_once():
     assert f"{N - 999} groups" in repr(found)
 
 
+def test_rows_of_a_model_that_protects_groups_are_warned_of_before_a_release():
+    groups = np.arange(N) // 2
+    model = DPIGHTClassifier(classes=(0, 1), unit="group", max_iter=2, clip_norm=1.0).fit(X, Y, groups=groups)
+    line = DPLinearRegression(unit="group").fit(X, X[:, 0], groups=groups)
+    pipe = make_pipeline(PublicScaler(scale=1.0), model).fit(X, Y, dpightclassifier__groups=groups)
+    for fitted, y in ((model, Y), (pipe, Y), (line, X[:, 0])):
+        with pytest.warns(PrivacyLeakWarning, match="give unit='group' and groups="):
+            evaluate(fitted, X, y)
+        accountant = BudgetAccountant(1.0, 1e-4)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", PrivacyLeakWarning)
+            evaluate(fitted, X, y, unit="group", groups=groups)
+            with pytest.raises(PrivacyLeakWarning):
+                evaluate(fitted, X, y, accountant=accountant)
+        assert accountant.spent() == (0.0, 0.0)
+    with pytest.warns(PrivacyLeakWarning, match="give unit='group' and groups="):
+        compare([model], X, Y, prefit=True)
+    assert not protects_groups(MODEL)
+
+
 @pytest.mark.parametrize("cell", [None, math.nan, "a", [1, 2], np.array([1, 2]), {}, 10**40, 1j])
 def test_no_label_makes_an_accuracy_raise(cell):
     y = Y.tolist()
@@ -339,6 +361,9 @@ def test_it_is_a_mapping_with_a_table():
     assert frame.loc["accuracy", "low"] == found["accuracy"].interval[0]
     with pytest.raises(KeyError, match="there are accuracy"):
         found["acc"]
+    printed = [line.split("  ")[0].strip() for line in text.splitlines()[1:-1]]
+    assert [found[name] for name in printed] == list(found.values())
+    assert found["roc auc"] is found["roc_auc"]
     score = found["accuracy"]
     assert isinstance(score, ReleasedScore)
     assert repr(score).startswith("ReleasedScore(value=0.")

@@ -28,7 +28,7 @@ each = pytest.mark.parametrize("name", NETS)
 def _quiet():
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="random_state is a seed")
-        warnings.filterwarnings("ignore", message="delta=.* is not below 1/n")
+        warnings.filterwarnings("ignore", message="delta=.* is too large for")
         warnings.simplefilter("ignore", UtilityWarning)
         yield
 

@@ -31,7 +31,7 @@ LABELS = {"classes": (0, 1), "fit_intercept": False}
 def _quiet():
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "random_state is a seed")
-        warnings.filterwarnings("ignore", "delta=.* is not below 1/n")
+        warnings.filterwarnings("ignore", "delta=.* is too large for")
         warnings.simplefilter("ignore", skdp.exceptions.UtilityWarning)
         yield
 

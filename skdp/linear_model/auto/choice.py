@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from skdp.linear_model.auto.defaults import DEFAULTS
 from skdp.privacy import PublicShape, accounting
 
+CLOSE = (
+    0.25  # relative noise below which a fit was close to the one without privacy, measured (docs/guide/linear.rst)
+)
+
 
 @dataclass(frozen=True)
 class MethodChoice:
@@ -26,6 +30,17 @@ def relative_noise(shape: PublicShape, epsilon: float, delta: float) -> float:
     """Size of the noise of a released Gram matrix against its eigenvalues: ``(d + 1)^1.5 / (n mu)``."""
     mu = accounting.gaussian_mu(epsilon, delta)
     return float((shape.n_features + 1) ** 1.5 / (shape.n_units * mu))
+
+
+def outlook(shape: PublicShape, epsilon: float, delta: float) -> str:
+    """What to expect of a fit of moments whose noise can be seen, for its printed plan; else nothing."""
+    noise = relative_noise(shape, epsilon, delta) if math.isfinite(epsilon) else 0.0
+    if noise < CLOSE:
+        return ""
+    return (
+        f"ratio {noise:.2g}; below {CLOSE:g} a fit is close to the one without privacy, above 1 most of it is "
+        "noise (guide page 'Linear and logistic regression')"
+    )
 
 
 def choose(

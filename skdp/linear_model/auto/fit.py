@@ -28,7 +28,7 @@ from skdp.fitting.targets import Problem, is_classifier, relative_weights
 from skdp.fitting.task import check_features
 from skdp.fitting.utility import utility_warnings
 from skdp.kernels import is_cupy
-from skdp.linear_model.auto.choice import MethodChoice, choose
+from skdp.linear_model.auto.choice import MethodChoice, choose, outlook
 from skdp.linear_model.auto.defaults import DEFAULTS
 from skdp.linear_model.auto.families import OF_CLASSES, OF_NUMBERS, Family
 from skdp.linear_model.auto.moments_method import MomentsMethod
@@ -138,12 +138,14 @@ class AutoFit(LinearFit):
 
     def _method(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
         check_features(self.n_nonzero_coefs, problem.records.n_features)
-        choice = self._choice(problem.records.shape)
+        shape = problem.records.shape
+        choice = self._choice(shape)
         if choice.solver == "moments":
             made = self._planned_moments(budget, problem)
         else:
             made = self._planned_by_solver(choice.solver, budget, problem)
-        return replace(made, method=choice.solver, reason=choice.reason)
+        told = outlook(shape, self.epsilon, self.delta) if choice.solver == "moments" else ""
+        return replace(made, method=choice.solver, reason=choice.reason, outlook=told)
 
     def _planned_moments(self, budget: BudgetSplit, problem: Problem) -> LinearDecision:
         records, family = problem.records, self._family

@@ -373,7 +373,7 @@ class PrivacySession(
         if self.adjacency == "add-remove" and records.shape.n_public is None:
             raise ValueError(
                 "under adjacency='add-remove' the number of records is private: give n_public, "
-                "the public number that means divide by"
+                "a public number by which means are divided"
             )
 
 

@@ -67,6 +67,16 @@ def test_the_choice(given, keep, wanted):
     assert choice.reason
 
 
+def test_a_printed_plan_names_a_ratio_that_is_not_small():
+    few, many = (
+        DPLogisticRegression(epsilon=0.5, unit="group").plan(n_groups=n, n_features=60) for n in (3000, 90000)
+    )
+    assert "  expected accuracy: ratio 1.1; below 0.25" in str(few)
+    assert "expected accuracy" not in str(many)
+    assert few.to_dict().keys() == many.to_dict().keys()
+    assert "ratio" not in str(DPLogisticRegression(epsilon=math.inf).plan(30, 60))
+
+
 def test_a_solver_that_is_asked_for_is_taken():
     for solver in ("moments", "ight", "lssgd"):
         assert choose(solver, shape(), 1.0, 1e-5, None).solver == solver

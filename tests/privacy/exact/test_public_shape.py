@@ -459,7 +459,7 @@ def quietly(fit):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", UtilityWarning)
-        warnings.filterwarnings("ignore", message="delta=.* is not below 1/n")
+        warnings.filterwarnings("ignore", message="delta=.* is too large for")
         warnings.filterwarnings("ignore", message="random_state=", category=PrivacyLeakWarning)
         return fit()
 
