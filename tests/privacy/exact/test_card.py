@@ -14,7 +14,7 @@ from skdp.cli import main
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy import BoundedStatistic, PrivacyReport, PrivacySession, verify_card
 from skdp.privacy.accounting import recheck_epsilon, tradeoff
-from skdp.privacy.report.card import ledger_text
+from skdp.privacy.report.card import json_text
 from skdp.privacy.report.curves import Curves
 from skdp.privacy.report.purposes import MEANINGS
 
@@ -56,7 +56,7 @@ def with_data(path, change):
     found = re.search(r'(id="skdp-card">\n|```json\n)(.*?)(\n</script>|\n```)', page, re.DOTALL)
     document = json.loads(found[2])
     change(document)
-    path.write_text(page[: found.start(2)] + ledger_text(document) + page[found.end(2) :])
+    path.write_text(page[: found.start(2)] + json_text(document) + page[found.end(2) :])
     return path
 
 
