@@ -247,7 +247,7 @@ def test_what_shows_a_record_otherwise_is_named_with_its_repair(start):
     pipe = Pipeline([("step", step), ("model", classifier())])
     (text,) = leaks(lambda: pipe.fit(data, Y))
     assert text.startswith(start)
-    assert text.removesuffix("; the report says so") in pipe["model"].privacy_.assumptions
+    assert text.removesuffix("; the report says so") in pipe["model"].privacy_.leaks
     if value is not None:
         assert moves_others(step, data, value)
 
@@ -352,7 +352,7 @@ def test_an_attribute_of_a_step_is_lost_at_a_clone_and_a_function_keeps_it():
 def test_steps_behind_a_private_scaler_are_not_in_its_report():
     pipe = make_pipeline(DPStandardScaler(epsilon=5.0, delta=1e-6), StandardScaler(), classifier())
     leaks(lambda: pipe.fit(X, Y))
-    learnt = ["learnt from these records" in " ".join(pipe[i].privacy_.assumptions) for i in (0, 2)]
+    learnt = ["learnt from these records" in " ".join(pipe[i].privacy_.leaks) for i in (0, 2)]
     assert learnt == [False, True]
 
 

@@ -137,7 +137,7 @@ def _check_terms(report: "PrivacyReport", model: object) -> None:
         if not same:
             raise ValueError(
                 f"the parameter {name}={value!r} of model is not that of its report ({stated!r}): it was set "
-                f"after the fit. Call model.set_params({name}={stated!r}), or fit again, before the card is written."
+                f"after the fit. Call model.set_params({name}={stated!r}) or fit again, then write the card."
             )
 
 
@@ -352,7 +352,7 @@ def _markdown(text: str) -> str:
     """Text without markup: entities for what starts a tag, backslashes for all else that means something."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     text = re.sub(r"([\\`*\[\]|#~!$@])", r"\\\1", text.strip())
-    text = re.sub(r"^([-+=])|^(\d+)([.)])", r"\2\\\1\3", text)  # a list, a rule or a title
+    text = re.sub(r"^([-+=])|^(\d+)([.)])(?=\s|$)", r"\2\\\1\3", text)  # a list, a rule or a title
     text = re.sub(r"(?i)(www)\.", r"\1\\.", text)
     return re.sub(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])", r"\\_", text).replace("://", ":\\//")
 
