@@ -182,7 +182,7 @@ def test_a_search_over_a_pipeline_names_both():
     search = GridSearchCV(pipe, {"model__epsilon": [1.0, 2.0]}, cv=KFold(2))
     texts = [str(w.message) for w in leaks(lambda: search.fit(X, Y))]
     assert [text.split()[0] for text in texts] == ["GridSearchCV,", "StandardScaler"]
-    lines = search.best_estimator_["model"].privacy_.assumptions
+    lines = search.best_estimator_["model"].privacy_.leaks
     assert any("no epsilon covers the choice" in line for line in lines)
     assert any(line.startswith("StandardScaler learnt") for line in lines)
 

@@ -289,9 +289,9 @@ def test_an_earlier_step_that_learns_is_named(name):
     else:
         assert text.startswith(f"{word} before this fit may have learnt from these records")
         assert "learns_from_data = False" in text
-    said = pipe["model"].privacy_.assumptions
-    assert text.removesuffix("; the report says so") in said
-    assert not any("did not learn" in other for other in said)  # one of the two, not both
+    report = pipe["model"].privacy_
+    assert text.removesuffix("; the report says so") in report.leaks
+    assert not any("did not learn" in other for other in report.assumptions)  # one of the two, not both
 
 
 PUBLIC = {

@@ -37,7 +37,7 @@ def classifier(**params):
 
 
 def lines(model):
-    return " ".join(model.privacy_.assumptions)
+    return " ".join(model.privacy_.assumptions + model.privacy_.leaks)
 
 
 # Made anew by each test: a pickle of an estimator that is older than several accountants is refused.
