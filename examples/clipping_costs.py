@@ -1,11 +1,11 @@
 """
-What each way to clip costs
-===========================
+Costs of the clipping methods
+=============================
 
-Time and memory of a private step of a net: a table of the benchmarks. Run it with one thread:
-``SKDP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python clipping_costs.py``. Images are random numbers, because neither
-time nor memory depends on them. The time is that of the processor, the least over steps. The memory is the most
-that a step holds beyond what is there before it.
+Time and memory of a private step of a net: a table of the benchmarks. Run it with one thread: ``SKDP_NUM_THREADS=1
+OPENBLAS_NUM_THREADS=1 python clipping_costs.py``. Images are random numbers, because neither time nor memory
+depends on them. The time is processor time, the least over steps. The memory is the peak of a step above the
+memory before it.
 """
 
 import time
@@ -29,7 +29,7 @@ ROUNDS = 3  # in which the ways take turns, so that what else runs meets all of 
 
 
 def after_each_step(name, image, batch_size, n_iter, clipping, look):
-    """Return what ``look()`` gives after each step of a fit."""
+    """Return the results of ``look()`` after each step of a fit."""
     n, found = 20 * batch_size, []
     rng = np.random.default_rng(0)
     model = DPCNNClassifier(
@@ -38,13 +38,13 @@ def after_each_step(name, image, batch_size, n_iter, clipping, look):
     )  # fmt: skip
     X = rng.random((n, np.prod(image)), dtype=np.float32)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of what random images teach a net
+        warnings.simplefilter("ignore")  # warnings that random images teach a net nothing
         model.fit(X, rng.integers(0, 10, n))
     return found
 
 
 def memory():
-    """Return the most memory since the last call, and what is held now."""
+    """Return the peak memory since the last call, and the present memory."""
     now, most = tracemalloc.get_traced_memory()
     tracemalloc.reset_peak()
     return most, now
@@ -56,7 +56,7 @@ def seconds_of(*case):
 
 
 def megabytes_of(*case):
-    """Return the most memory of a step, beyond what the one before it left."""
+    """Return the peak memory of a step, above the memory after the step before it."""
     tracemalloc.start()
     steps = after_each_step(*case, memory)
     tracemalloc.stop()

@@ -11,7 +11,7 @@ The published method (constant step, T steps, clip norm G) takes step, T and G f
 two other instances (one at n = 5000). No user could do that; it flatters the method.
 
 The documentation does not run the script. Results go to a JSON cache as they come, and a second run goes on where
-the first ended. ``--tables`` writes what the cache holds as the CSV files that the page includes::
+the first ended. ``--tables`` writes the cache as the CSV files that the page includes::
 
     python examples/compare_sparse_methods.py synthetic-regression-1000 --seeds 10
     python examples/compare_sparse_methods.py imdb-classification --methods DP-IGHT DP-AMP
@@ -39,10 +39,10 @@ from sparse_settings import SETTINGS
 import skdp
 from skdp.privacy.accounting import gaussian_mu
 
-# Seeds make these figures repeatable and are for this only: each fit would say so.
+# Each seeded fit warns. Seeds make these figures repeatable, and have no other use.
 warnings.filterwarnings("ignore", "random_state is a seed")
 
-# Name in the tables: base name of the estimators, and what is not default.
+# Name in the tables: base name of the estimators, and parameters other than the defaults.
 METHODS = {
     "DP-IGHT": ("DPIGHT", {}),
     "DP-IGHT, 100 steps": ("DPIGHT", {"max_iter": 100}),

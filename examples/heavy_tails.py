@@ -1,12 +1,12 @@
 """
-Tables with heavy tails: how often a fit does harm
-==================================================
+Heavy-tailed tables: fits that are worse than a constant
+========================================================
 
-This script fits `DPLinearRegression` and `DPLogisticRegression` with their defaults to generated tables that are
-as unpleasant as real ones can be, and counts how often a model is worse than a constant, and how often it is so
-without a `UtilityWarning`. The constants of ``skdp/linear_model/auto`` that say where columns are cut, which
-windows are believed and when a fit warns were chosen on tables 0 to 999 and on inner splits of the training
-parts of a suite of real tables. ``--tables`` takes 2,000 others.
+This script fits `DPLinearRegression` and `DPLogisticRegression` with their defaults to generated tables with the
+difficulties of real ones, and counts the models that are worse than a constant, and those that are so without a
+`UtilityWarning`. The constants of ``skdp/linear_model/auto`` for the cuts of columns, the windows and the warnings
+of a fit were chosen on tables 0 to 999 and on inner splits of the training parts of a suite of real tables.
+``--tables`` takes 2,000 others.
 
 A table has 400 to 20,000 training rows and 2 to 24 columns: lognormal ones (sigma 1 to 2.5), t with 1.5 to 4
 degrees of freedom, numbers with codes such as 98 or 9,999 for "unknown", mostly 0 with a tail, nearly equal to
@@ -14,8 +14,8 @@ another column, and normal, uniform, 0/1 and year columns. Targets follow ranks,
 columns; numbers are normal, exponentials or counts, in units of .01 to 100,000 and sometimes far from 0; classes
 are 2 to 5, often unbalanced. Test rows are 5,000 new ones of the same law, so that the score is hardly chance.
 
-A cell is one fit and one measure (R2; accuracy and log loss). It does harm if its score is worse than the one of
-the test rows' own mean, or of the training rows' frequencies, by more than .02.
+A cell is one fit and one measure (R2; accuracy and log loss). It counts as "harm" if its score is worse than the
+score of the test rows' own mean, or of the training rows' frequencies, by more than .02.
 
 ``--draws`` fits five tables 1,000 times each, with other noise only: the worst R2 or log loss beside the median.
 
@@ -48,7 +48,7 @@ LIGHT = ("normal", "uniform", "binary", "year")
 
 
 def column(kind, n, rng, earlier):
-    """Return a column; ``earlier`` are those that it may repeat."""
+    """Return a column; it may repeat one of ``earlier``."""
     if kind == "near" and earlier:
         noise = 1 + rng.uniform(0.003, 0.3) * rng.standard_normal(n)
         return earlier[rng.integers(len(earlier))] * noise * 10 ** rng.uniform(-1, 1)
@@ -73,7 +73,7 @@ def column(kind, n, rng, earlier):
 
 
 def features(n, d, rng):
-    """Return columns, and what the target follows: their ranks, logarithms or values, standardized."""
+    """Return columns, and the numbers that the target follows: their ranks, logarithms or values, standardized."""
     share, columns = rng.uniform(0.2, 0.9), []
     for _ in range(d):
         kind = rng.choice(HEAVY if rng.random() < share else LIGHT)
@@ -123,7 +123,7 @@ def table(number):
 
 
 def fit(parts, epsilon, seed):
-    """Return the scores of a fit less those of a constant, and whether it warned."""
+    """Return the scores of a fit less the scores of a constant, and whether it warned."""
     X, X_test, y, y_test, task = parts
     options = {"epsilon": epsilon, "delta": min(1e-5, len(X) ** -1.5), "random_state": seed}
     with warnings.catch_warnings(record=True) as caught:
@@ -218,7 +218,9 @@ def write(name, head, rows):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--tables", action="store_true", help="count harm on generated tables")
+    parser.add_argument(
+        "--tables", action="store_true", help="generated tables: count models worse than a constant"
+    )
     parser.add_argument("--draws", action="store_true", help="other noise on five tables")
     parser.add_argument("--first", type=int, default=DEVELOPED, help="number of the first table")
     parser.add_argument("--count", type=int, default=N_TABLES, help="number of tables")

@@ -44,7 +44,7 @@ PUBLISHED = {
 
 
 def images_of(data, architecture):
-    """Training and test data, what a fit has to know of them."""
+    """Training and test data, and the parameters that describe them to a fit."""
     parts = [FETCHERS[data](subset=part) for part in ("train", "test")]
     if not architecture.startswith("h-"):
         return (parts, [part.data for part in parts], {"image_shape": (28, 28), "input_range": (0, 255)})
@@ -54,7 +54,7 @@ def images_of(data, architecture):
 
 
 def measure(data, architecture, epsilons, seeds, cache):
-    """Fit what is not in the cache yet."""
+    """Run the fits that are not in the cache yet."""
     done = {tuple(json.loads(line)["key"]) for line in cache.read_text().splitlines()}
     wanted = [(data, architecture, e, s) for e in epsilons for s in range(seeds)]
     wanted = [key for key in wanted if key not in done]

@@ -1,13 +1,13 @@
 """
-What public ends of columns and targets are worth
-=================================================
+Gain from public ranges of columns and targets
+==============================================
 
 This script fits `DPLinearRegression` and `DPLogisticRegression` without and with ``feature_bounds`` (and, for
 numbers, ``y_bounds``): the ends that the values really reach, or round numbers (1, 2 or 5 times a power of 10) at
-least as large, as somebody writes down who knows the unit. Both are read from the data here. That is not private,
-and serves to say what knowing them would be worth.
+least as large, as somebody writes down who knows the unit. Both are read from the data here, which is not private,
+and serves to measure the gain from known ranges.
 
-Tables are those of scikit-learn (diabetes, breast cancer, wine, digits) and generated ones: normal columns, 0/1
+Tables are taken from scikit-learn (diabetes, breast cancer, wine, digits) or generated: normal columns, 0/1
 columns, amounts and years, in units of .01 to 1,000. Skill is the gain over the mean of y or the frequencies, in
 R2 or log loss, over the gain without privacy; below -1 it counts as -1. The documentation does not run this::
 

@@ -1,6 +1,6 @@
 """
-What a secure sum costs: seconds, megabytes, messages in a row
-==============================================================
+Costs of a secure sum: seconds, megabytes, messages in a row
+============================================================
 
 This script measures the loopback engine: three server processes on 127.0.0.1, and all owners in one process. It
 measures one opening by number of values and by number of owners, with Gaussian noise from shares and with Laplace
@@ -9,7 +9,8 @@ noise from shared random bits, scale and standard deviation 2^14 units of the gr
 * "Offline" is laying the noise of one opening, before the data. "Online" is the opening itself.
 * Seconds are medians, from all parties connected, after one small opening of each kind: the servers' kernels and
   mpyc are loaded. The machine's load is in the table; all parties share its cores.
-* Megabytes are what all parties send, without the heads of frames (and without TLS, which loopback does not have).
+* Megabytes are sent by all parties together, without the heads of frames (and without TLS, which loopback does not
+  have).
 * "Rounds" are messages that wait for one another. Offline these are the messages of one server to another.
   Online there are three: owners to servers, servers to servers, servers to owners. Laplace noise counts the
   message with keys, and the one that ends the phase.

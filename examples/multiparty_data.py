@@ -3,8 +3,8 @@ Tables for several owners, by public constants
 ==============================================
 
 The multi-party experiments of Wang (2021, chapter 6) on the data that are at hand. Every constant below is public:
-lists of categories and ranges that the data sets' own descriptions state, or common sense. So preparing the
-data costs no privacy. Two steps of the paper are no public preprocessing, and are left out:
+lists of categories and ranges that the data sets' own descriptions state, or common sense. Preparing the data thus
+costs no privacy. Two steps of the paper are no public preprocessing, and are left out:
 
 * a principal component analysis of the private rows (KDD Cup 98), and
 * dividing a column, or all rows, by the largest value that the private rows hold (CMS11).

@@ -8,7 +8,7 @@ the paper's regression task, is not at hand; ridge regression of the log medical
 experiment takes its place, with the six sites as owners.
 
 * Each gradient method is run with plans of 20, 100, 500 and 1,500 rounds, each with the whole budget, and with the
-  default step 1 / L. "Step 1" is the paper's step, about a quarter of that.
+  default step 1 / L. "Step 1" is the paper's step, about a quarter of 1 / L.
 * Laplace methods have delta = 0. Pathak et al. have their published noise, where its true epsilon is below 0.5.
 * Rajkumar and Agarwal have epsilon = 0.5 in every round, as published. Their true epsilon is in the table.
 * Owners have equal sizes. Then the secure sum, and all that is computed from it, does not depend on who holds
@@ -16,8 +16,8 @@ experiment takes its place, with the six sites as owners.
   of one label.
 
 The optimality gap is J(theta) - J(theta*) on the training part; theta* is the minimiser of the pooled data, not
-private. The loss is the accuracy of theta* less that of theta on the test part (for ridge regression, the mean
-squared error of theta less that of theta*, for targets in [-1, 1]). Both look at the data without noise.
+private. The loss is the accuracy of theta* less the accuracy of theta on the test part (for ridge regression, the
+mean squared error of theta less the error of theta*, for targets in [-1, 1]). Both look at the data without noise.
 
 The documentation does not run the script. Results go to a JSON cache as they come, and a second run goes on where
 the first ended. ``--tables`` writes the CSV file that the page draws::
@@ -42,7 +42,8 @@ from scipy.special import expit
 
 import skdp
 
-# Seeds make these figures repeatable and are for this only. Warnings of utility are what the tables show.
+# Seeds make these figures repeatable and are for this only. The tables show the losses that warnings of utility
+# name.
 warnings.filterwarnings("ignore")
 
 TABLE = Path(__file__).resolve().parent.parent / "docs" / "tables" / "multiparty" / "baselines.csv"
@@ -54,7 +55,8 @@ HEAD = (
     "data", "method", "owners", "layout", "rounds", "seeds", "gap", "gap_error", "loss", "loss_error",
     "epsilon",
 )  # fmt: skip
-# Seeds of what takes long: many local rounds, local gradients of other than 1,000 owners, owners of one record.
+# Numbers of seeds of slow cells: many local rounds, local gradients of other than 1,000 owners, owners of one
+# record.
 FEW, FEWEST = 3, 2
 
 # Name: class without its ending, parameters, whether it has rounds, whether only equal sizes of owners count.
@@ -140,7 +142,7 @@ class Regression:
         return float(np.mean((self.X_test @ theta - self.y_test) ** 2))
 
     def measured(self, model):
-        """Optimality gap, and by how much the squared error is larger."""
+        """Optimality gap, and excess of the squared error."""
         theta = np.append(model.coef_, model.intercept_ - self.center) / self.half_width
         return self.objective(theta) - self.least, self.error(theta) - self.test
 
@@ -165,7 +167,7 @@ def owners_of(name, data, m, layout):
 
 
 def cells(name, method, seeds):
-    """What is run: (owners, layout, rounds, seed), the cheap first."""
+    """The runs: (owners, layout, rounds, seed), the cheap first."""
     cls, _, in_rounds, anyhow = METHODS[method]
     n = max(OWNERS[name])
     panels = [(m, "random") for m in OWNERS[name]]

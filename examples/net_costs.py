@@ -61,7 +61,7 @@ def seconds_of(name, way, steps):
         model = DPCNNClassifier(architecture=name, image_shape=published.shape, classes=classes, **settings)
         X = rng.random((n, np.prod(published.shape)), dtype=np.float32)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of what random records teach a net, and of the seed
+        warnings.simplefilter("ignore")  # warnings that random records teach a net nothing, and of the seed
         model.fit(X, rng.integers(0, published.n_outputs, n))
     return float(np.min(np.diff(stamps)))
 
@@ -75,7 +75,7 @@ def main():
     given = parser.parse_args()
     if given.one:
         seconds = seconds_of(given.nets[0], given.ways[0], given.steps)
-        # Of the whole process: the libraries and the records take part of it.
+        # The memory of the whole process: the libraries and the records take part of it.
         megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(seconds, megabytes)
         return

@@ -1,6 +1,6 @@
 """
-What C="auto" gains
-===================
+Gain from C="auto"
+==================
 
 This script fits `DPLinearRegression` and `DPLogisticRegression` with several C to the same rows, with the same
 noise, and compares them with ``C=inf``: R2 or minus the log loss on a held-out quarter. A table's gain is the mean
@@ -10,7 +10,7 @@ than .0005 and two standard errors.
 Tables are generated: independent, correlated and ill-conditioned columns, a sparse truth, targets that are noise,
 and few rows. ``--suite FILE`` adds the tables of a suite of real ones: a script with ``TABLES``, ``SKLEARN`` and
 ``load(name)``. ``--inner`` holds out a quarter of each training part instead: constants were chosen there, and
-``--evidence`` and ``--temperature`` are other ones. ``--evidence 0`` is Stein's risk alone.
+``--evidence`` and ``--temperature`` set other ones. ``--evidence 0`` is Stein's risk alone.
 
 The documentation does not run this::
 
@@ -37,7 +37,7 @@ warnings.filterwarnings("ignore", category=UtilityWarning)
 
 EPSILONS = (0.3, 1.0, 4.0)
 PENALTIES = (0.01, 0.1, 1.0, "auto")
-CLEARLY = 0.0005  # of R2 or log loss: what is less is no difference
+CLEARLY = 0.0005  # least difference of R2 or log loss that counts
 # Kind, training rows and columns.
 GENERATED = [
     ("independent", 300, 10), ("independent", 1000, 30), ("independent", 4000, 60), ("independent", 20_000, 40),

@@ -1,18 +1,18 @@
 """
-Curves that can be drawn
-========================
+Curves of an additive model
+===========================
 
-Who sees a physician this year? A line in each of ten columns of the RAND Health Insurance Experiment (20,190
-person-years, bundled with skdp) misses what curves show: small children and old people go, and a middle
-deductible deters more than a small or a large one. :class:`~skdp.linear_model.DPAdditiveClassifier` finds such
-curves under the same epsilon, and every part of the model can be drawn.
+This example predicts a visit to a physician in a year, from ten columns of the RAND Health Insurance Experiment
+(20,190 person-years, bundled with skdp). A line in each column misses two facts: small children and old people go,
+and a middle deductible deters more than a small or a large one. :class:`~skdp.linear_model.DPAdditiveClassifier`
+finds curves for them under the same epsilon, and every part of the model can be drawn.
 """
 
 # %%
 # Lines and curves
 # ----------------
-# The columns are as they were recorded. The experiment's own logarithms of them are left out. What is public of
-# their ranges is declared. Whole persons are protected, and a quarter of them is the test part.
+# The columns are as they were recorded. The experiment's own logarithms of them are left out. The public ranges of
+# the columns are declared. Whole persons are protected, and a quarter of them is the test part.
 
 import warnings
 
@@ -23,7 +23,7 @@ from sklearn.model_selection import GroupShuffleSplit
 from skdp import DPAdditiveClassifier, DPLogisticRegression
 from skdp.datasets import load_rand_hie
 
-BOUNDS = {  # of what a questionnaire and the plans allow
+BOUNDS = {  # public ranges by the questionnaire and the plans
     "coins": (0, 100), "income": (0, 50_000), "xage": (0, 65), "female": (0, 1), "educdec": (0, 25),
     "num": (1, 15), "mhi": (0, 100), "disea": (0, 60), "physlm": (0, 1), "mdeoff": (0, 1000),
 }  # fmt: skip
@@ -50,11 +50,11 @@ for epsilon in (1.0, 4.0, float("inf")):
     print(f"epsilon {epsilon:3g}: AUC {of_line:.3f} with lines, {of_curves:.3f} with curves")
 
 # %%
-# What the picture says
-# ---------------------
-# A panel shows what one column adds to the log odds of a visit. The band is 1.96 standard deviations of the
-# privacy noise, which is known. It leaves out that these people are a sample. A value beyond the window counts as
-# its end.
+# Contribution of a column
+# ------------------------
+# A panel shows the contribution of one column to the log odds of a visit. The band is 1.96 standard deviations of
+# the privacy noise, which is known. It leaves out that these people are a sample. A value beyond the window counts
+# as its end.
 
 models[4.0].plot_shapes()
 plt.show()
@@ -62,7 +62,8 @@ plt.show()
 # %%
 # The same with less budget, and without noise
 # --------------------------------------------
-# At epsilon 1 fewer curves may show, and their bands are wider. What was not told from noise stays a line.
+# At epsilon 1 fewer curves may show, and their bands are wider. A curve that the fit cannot tell from noise stays
+# a line.
 
 figure, axes = plt.subplots(1, 3, figsize=(12.6, 4.2), sharey=True, layout="constrained")
 for ax, column in zip(axes, ("xage", "mdeoff", "coins"), strict=True):

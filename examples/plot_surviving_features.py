@@ -1,9 +1,9 @@
 """
-Which features survive
-======================
+Stability of the selected features
+==================================
 
-Hard thresholding keeps a fixed number of coefficients and sets all others to zero, so that the model can be
-read. The features are chosen under noise. Which choices are stable, and from which epsilon on?
+Hard thresholding keeps a fixed number of coefficients and sets all others to zero, so that the model can be read.
+The features are chosen under noise. This example shows the choices that are stable, by epsilon.
 
 Here 20 of the 263 binned columns of the RAND Health Insurance Experiment may stay. The same data are
 fitted ten times at each of two epsilons. Only the noise differs.
@@ -43,8 +43,8 @@ coefs = {epsilon: np.array([private_coef(epsilon, s) for s in SEEDS]) for epsilo
 exact = IGHTClassifier(n_nonzero_coefs=KEPT, classes=[0, 1], tol=1e-5).fit(X, y).coef_[0]
 
 # %%
-# How often the fits agree
-# ------------------------
+# Agreement of the fits
+# ---------------------
 # Stability is the mean overlap of two supports, as a share of the 20 features; an independent random choice
 # of 20 out of 263 would overlap by 20 / 263 = 0.08.
 

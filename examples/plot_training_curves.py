@@ -2,17 +2,16 @@
 Training curves of private solvers
 ==================================
 
-How far does a private solver get with how many passes over the data? This example fits logistic regression with
+This example draws the objective of private solvers against passes over the data. It fits logistic regression with
 the nonconvex penalty of Wang (2021), section 4.7.1, to the bundled RAND Health Insurance Experiment, at epsilon
-0.5.
-Recursive momentum and plain SGD take small steps on small random batches. Gradient descent and DP-AGD read all
-records for each of a few steps. ``examples/stochastic_tables.py`` has the tables for a9a and ijcnn1.
+0.5. Recursive momentum and plain SGD take small steps on small random batches. Gradient descent and DP-AGD read
+all records for each of a few steps. ``examples/stochastic_tables.py`` has the tables for a9a and ijcnn1.
 
 .. note::
 
    ``callback(iteration, coef)`` hands out **released** iterates, so looking at them costs nothing. These curves
    are another matter: objective and gradient norm are computed here from the records, without noise, for
-   documentation only. No epsilon covers what somebody decides by such a picture of private data.
+   documentation only. No epsilon covers decisions that are based on such a picture of private data.
 """
 
 # %%
@@ -61,12 +60,12 @@ start = curves(np.zeros((1, X.shape[1])))[0][0]
 print(f"{y.size} records, {X.shape[1]} features; objective {start:.3f} at 0, {least:.3f} at best")
 
 # %%
-# Fits that are watched
-# ---------------------
+# Released iterates
+# -----------------
 # All but SGD have their defaults. SGD's default is full batches and a small clip norm, which is good for accuracy
 # and biases the objective. Here it gets batches of 500 and four passes. Its clip norm is the longest gradient that
 # a row of 21 ones can have, a public number. The report says how many records a release reads: the rate of its
-# batch, or 1. Each method first asks for a scale of the data, in one pass that is not drawn.
+# batch, or 1. Each method first releases a scale of the data, in one pass that is not drawn.
 
 BATCHES = {"batch_size": 500, "max_iter": 4 * y.size // 500, "clip_norm": np.sqrt(21)}
 SOLVERS = {
@@ -106,8 +105,8 @@ for name, found in runs.items():
     print(f"{name:<24}{passes:6.1f} passes  objective {least + gap:.4f}  gradient norm {norm:.4f}")
 
 # %%
-# The picture
-# -----------
+# Objective and gradient norm
+# ---------------------------
 # Lines are medians over the seeds, bands reach from the least to the largest. A dot is the fitted model: for DP-GD
 # and DP-SGD an average of iterates, for the others the last one.
 

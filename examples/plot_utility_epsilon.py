@@ -1,10 +1,10 @@
 """
-What a smaller epsilon costs
-============================
+AUC against epsilon, for records and for persons
+================================================
 
-How well can a doctor's visit be predicted from insurance records when the model must not betray a record,
-or a person? The records are the RAND Health Insurance Experiment (20,190 person-years of 5,912 people),
-which is bundled with skdp. A quarter of the people is kept for testing.
+This example predicts a doctor's visit from insurance records by models that protect a record, or a person. The
+records are the RAND Health Insurance Experiment (20,190 person-years of 5,912 people), which is bundled with skdp.
+A quarter of the people is kept for testing.
 
 Two privacy units are compared. ``unit="record"`` protects one row, that is, one year of one person.
 ``unit="group"`` protects everything that a person has in the data, mostly three or five years: a stronger
@@ -78,11 +78,11 @@ for unit, table in scores.items():
         print(f"unit={unit:<7} epsilon={epsilon:<5} AUC {row.mean():.3f} +- {error:.3f}")
 
 # %%
-# The picture
-# -----------
+# AUC of the private models
+# -------------------------
 # Points are means over the seeds, bars are standard errors. Some points lie a little above the dashed line. Both
-# are scored on the same 5,042 person-years, where an AUC has a standard error of 0.008: such a difference says
-# nothing.
+# are scored on the same 5,042 person-years, where an AUC has a standard error of 0.008: such a difference is not
+# significant.
 
 names = {"record": "a person-year is protected", "group": "a person is protected"}
 styles = {"record": ("C0", "o"), "group": ("C1", "s")}
@@ -104,7 +104,7 @@ ax.legend(frameon=False, loc="lower right")
 plt.show()
 
 # %%
-# What one of these models says about its cost:
+# The privacy report of one of these models:
 
 model = DPLogisticRegression(epsilon=1.0, classes=[0, 1], unit="group", random_state=0)
 print(model.fit(X[train], y[train], groups=person[train]).privacy_)

@@ -1,17 +1,18 @@
 """
-How far from the centre a prediction may lie
-============================================
+Bounds of predictions about the centre of the targets
+=====================================================
 
-This script measures what it costs and gains to cut the predictions of private regressions at the centre of y plus
-or minus a margin times its half-width, both released. The half-width leaves out about 2 % of the targets. One fit
-gives the predictions for all margins: it is made without a cut (``bounded=False``), and they are cut afterwards.
+This script measures the loss and the gain when the predictions of private regressions are cut at the centre of y
+plus or minus a margin times its half-width, both released. The half-width leaves out about 2 % of the targets. One
+fit gives the predictions for all margins: it is made without a cut (``bounded=False``), and they are cut
+afterwards.
 
-Tables are generated. Columns of ``usual`` ones are normal, uniform or 0/1, and standardized. Those of ``heavy``
-ones are also lognormal (sigma 1 to 2.5), t with 1.5 to 4 degrees of freedom, numbers with codes such as 98 or
-999 for "unknown", mostly 0, and nearly equal to another column. Targets follow ranks, logarithms or values of
-some of the columns; two in five are exponentials of that.
+Tables are generated. Columns of ``usual`` tables are normal, uniform or 0/1, and standardized. Columns of
+``heavy`` tables are also lognormal (sigma 1 to 2.5), t with 1.5 to 4 degrees of freedom, numbers with codes such
+as 98 or 999 for "unknown", mostly 0, and nearly equal to another column. Targets follow ranks, logarithms or
+values of some of the columns; two in five are exponentials of these.
 
-R2 is that of a held-out quarter, floored at -1 in means. "Harmful" are fits that are worse than the mean of y
+R2 is measured on a held-out quarter, floored at -1 in means. "Harmful" are fits that are worse than the mean of y
 by more than .2. "Most lost" is the largest R2 that the cut took from a fit which is better than the mean of y
 without it, and "lost over .002" the share of these fits that lost so much.
 
@@ -42,7 +43,7 @@ HEAVY = ("lognormal", "student", "codes", "zeros", "near")
 
 
 def column(kind, n, rng, earlier):
-    """Return a column of a table; ``earlier`` are those that it may repeat."""
+    """Return a column of a table; it may repeat one of ``earlier``."""
     if kind == "near" and earlier:
         noise = rng.uniform(0.003, 0.3) * rng.standard_normal(n)
         return earlier[rng.integers(len(earlier))] * (1 + noise)

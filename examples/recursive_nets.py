@@ -2,16 +2,16 @@
 Recursive momentum and Laplacian smoothing of nets on MNIST
 ===========================================================
 
-This script measures test errors of the four-layer net of Wang (2021), chapters 4 and 5, which is that of the
-TensorFlow Privacy tutorial and of pytorch-dp. The claim is for zero-out with delta = 1e-5. MNIST is read from the
-folder that ``SKDP_DATA`` names. The documentation does not run it::
+This script measures test errors of the four-layer net of Wang (2021), chapters 4 and 5, which is also the net of
+the TensorFlow Privacy tutorial and of pytorch-dp. The claim is for zero-out with delta = 1e-5. MNIST is read from
+the folder that ``SKDP_DATA`` names. The documentation does not run it::
 
     python examples/recursive_nets.py recursive --epsilon 1.2 3 7
     python examples/recursive_nets.py smoothing --epsilon 0.2 0.4 --seeds 3
 
 Each fit adds a line to a file of results, and is not run again. ``--held-out`` trains on the first 50,000 training
-images and looks at the other 10,000: so the settings below were chosen. ``--table`` writes the tables of the guide
-from the fits on all training images.
+images and scores the other 10,000, on which the settings below were chosen. ``--table`` writes the tables of the
+guide from the fits on all training images.
 """
 
 import argparse
@@ -33,7 +33,7 @@ warnings.filterwarnings("ignore", "random_state is a seed")
 TABLES = Path(__file__).resolve().parent.parent / "docs" / "tables" / "nets"
 DELTA = 1e-5
 HELD_OUT = 10_000
-# Of both methods at each epsilon, so that they read the same number of images.
+# Settings of both methods at each epsilon, so that they read the same number of images.
 RUN = {"max_iter": 600, "batch_size": 1536}
 SETTINGS = {
     "recursive": {
@@ -64,7 +64,7 @@ def data(held_out):
 
 
 def measure(wanted, held_out, cache):
-    """Fit what is not in the cache yet; ``wanted`` maps (table, method, epsilon, seed) to parameters."""
+    """Run the fits that are not in the cache yet; ``wanted`` maps (table, method, epsilon, seed) to parameters."""
     done = {tuple(json.loads(line)["key"]) for line in cache.read_text().splitlines()}
     wanted = {(*key, held_out): params for key, params in wanted.items() if (*key, held_out) not in done}
     if not wanted:

@@ -1,6 +1,6 @@
 """
-Does a paid search beat the default?
-====================================
+A private search beside the default parameters
+==============================================
 
 Test accuracy of both, on tables that scikit-learn has::
 

@@ -1,5 +1,5 @@
 """
-What a private choice of coordinates costs
+Epsilon of a private choice of coordinates
 ==========================================
 
 The epsilon of sparse selection by four accounts, at the published setting for word2vec and at others: a table
@@ -7,7 +7,7 @@ of the benchmarks. ``python selection_accounting.py`` takes some seconds.
 
 * "strong" is the paper's way without its errors: strong composition of the choices of a step, the exact Gaussian
   curve, amplification by log(1 + q (e^epsilon - 1)), strong composition of the steps.
-* "theorem 3" is what the paper prints. Its lemma on sampling multiplies epsilon by q, which is false.
+* "theorem 3" is the paper's printed theorem. Its lemma on sampling multiplies epsilon by q, which is false.
 * "Renyi" is the bound of Zhu and Wang on the joint zCDP of a step.
 * "pairs" composes the joint dominating pair.
 """

@@ -1,6 +1,6 @@
 """
-What random sparsification does to a small net
-==============================================
+Random sparsification of a small net
+====================================
 
 This script checks claims of Zhu & Blaschko (2023) on a net of 2,410 parameters and the digits of scikit-learn. It
 fixes the noise and not epsilon, so it has no privacy: sums are released with ``epsilon=inf``, and noise is added
@@ -19,8 +19,8 @@ that are named::
   and by ranking gradients without noise, which is not private.
 * ``sparsified-gradients.csv``: the assumptions of its theorems on the gradients of these runs.
 * ``sparsified-inversion.csv``: the error of an image that least squares compute from one noisy gradient.
-* ``sparsified-bytes.csv``: what three owners and three servers send for one secure sum of the kept entries of
-  "dp-cnn-s", with its noise. All know the mask, so no places are sent.
+* ``sparsified-bytes.csv``: the bytes that three owners and three servers send for one secure sum of the kept
+  entries of "dp-cnn-s", with its noise. All know the mask, so no places are sent.
 """
 
 import csv

@@ -67,7 +67,7 @@ def pixels_of(X, shape):
 
 
 def parts_of(part, data, architecture):
-    """Inputs and targets to train on and to score, and what a fit has to know of them."""
+    """Inputs and targets to train on and to score, and the parameters of a fit that describe them."""
     fetch, shape = DATA[data]
     train = fetch(subset="train")
     # The rows of some copies are sorted by class.
@@ -87,7 +87,7 @@ def parts_of(part, data, architecture):
 
 
 def measure(given):
-    """Fit what is not in the file of results yet."""
+    """Run the fits that are not in the file of results yet."""
     done = {tuple(json.loads(line)["key"]) for line in given.cache.read_text().splitlines()}
     wanted = [
         (given.data, given.part, given.architecture, epsilon, rate, ranked, seed)

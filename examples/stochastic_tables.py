@@ -21,8 +21,7 @@ a9a is close to the least training objective, 0.334. All these figures look at t
 the minimum that L-BFGS finds are not private.
 
 The documentation does not run the script. Results go to a JSON cache as they come, and a second run goes on where
-the first ended. ``--tables`` writes what the cache holds as the CSV files that the page includes, and prints who
-leads::
+the first ended. ``--tables`` writes the cache as the CSV files that the page includes, and prints who leads::
 
     python examples/stochastic_tables.py a9a ijcnn1 synthetic --seeds 10 --tables
     python examples/stochastic_tables.py a9a ijcnn1 --errors --seeds 10 --tables
@@ -47,7 +46,7 @@ from sklearn.utils import Bunch
 import skdp
 from skdp.datasets import fetch_a9a, fetch_ijcnn1
 
-# Seeds make these figures repeatable and are for this only: each fit would say so.
+# Each seeded fit warns. Seeds make these figures repeatable, and have no other use.
 warnings.filterwarnings("ignore", "random_state is a seed")
 
 TABLES = Path(__file__).resolve().parent.parent / "docs" / "tables" / "stochastic"
@@ -155,7 +154,7 @@ class Problem:
         return np.append(self.X.T @ slope + pull, slope.sum())
 
     def measured(self, theta):
-        """What the tables show."""
+        """The measures of the tables."""
         wrong = (self.scores(self.X_test, theta) > 0) != self.y_test
         return {
             "objective": self.objective(theta),
@@ -254,7 +253,7 @@ class Cache:
         return self._results.setdefault(name, {}).setdefault(f"{row}|{epsilon:g}", {})
 
     def forget(self, name, row):
-        """Drop a row, and what was measured at its number of passes."""
+        """Drop a row, and the measures at its number of passes."""
         ours = row == OURS
         gone = [key for key in self._results.get(name, {}) if key.split("|")[0] == row]
         gone += [key for key in self._results.get(name, {}) if ours and EQUAL in key]
@@ -402,7 +401,7 @@ def write_errors(name, cache, folder):
 
 
 def lead(name, epsilon, cache):
-    """A line for every rival at equal passes: how far DP-SRM is below it, in standard errors of the difference."""
+    """A line for every rival at equal passes: its value less DP-SRM's, in standard errors of the difference."""
     lines = []
     for row in ROWS:
         cell, ours = cache.cell(name, row, epsilon), cache.cell(name, OURS, epsilon)

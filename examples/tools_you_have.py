@@ -1,6 +1,6 @@
 """
-What mlflow, skops, ONNX, optuna, fairlearn, skrub and dask do around a private fit
-===================================================================================
+Private fits with mlflow, skops, ONNX, optuna, fairlearn, skrub and dask
+========================================================================
 
 Runs every statement of the section "Other libraries" of the user guide's page "Pipelines, evaluation and model
 selection". It needs a virtual environment of its own::
@@ -79,7 +79,7 @@ def error_of(call):
 
 
 def mlflow_page():
-    """What autolog writes, and the report in its place."""
+    """The records of autolog, and the report in its place."""
     import mlflow
     from mlflow.data.numpy_dataset import from_numpy
 
@@ -177,7 +177,7 @@ def onnx_page():
 
 
 def optuna_page():
-    """Trials, who pays for them, and what they show."""
+    """Trials, their charges, and their results."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -220,7 +220,7 @@ def optuna_page():
 
 
 def fairlearn_page():
-    """What reads private labels and groups without noise."""
+    """Tools that read private labels and groups without noise."""
     from fairlearn.metrics import MetricFrame, selection_rate
     from fairlearn.postprocessing import ThresholdOptimizer
     from fairlearn.preprocessing import CorrelationRemover

@@ -1,12 +1,12 @@
 """
-Columns that are not scaled: who warns
-======================================
+Warnings for columns that are not scaled
+========================================
 
-A method that clips whole rows or gradients sees little but the largest column. After a fit two released numbers
-can tell: a norm (``clip_norm_`` or ``row_norm_``) far above the one of standardized columns, and how little was
-learnt (the noise of the slope by which scores are recalibrated, or ``shrinkage_``). This script counts how often
-``skdp.fitting.utility.released_warnings`` says so, on tables where it should and on tables where it should not.
-Two thresholds of ``skdp/fitting/utility.py`` were chosen by it.
+A method that clips whole rows or gradients fits little but the largest column. After a fit two released numbers
+can tell: a norm (``clip_norm_`` or ``row_norm_``) far above the norm of standardized columns, and a small gain of
+the fit (the noise of the slope by which scores are recalibrated, or ``shrinkage_``). This script counts the
+warnings of ``skdp.fitting.utility.released_warnings``, on tables where it should warn and on tables where it
+should not. Two thresholds of ``skdp/fitting/utility.py`` were chosen by it.
 
 Targets follow the age alone, or age and income. "Scaled" tables have mean 0 and variance 1; "one unit" is the same
 times 10,000, as of columns that are all in grams; "pure noise" has labels that follow nothing. Words are rows of a

@@ -1,7 +1,7 @@
 """skdp: differentially private scikit-learn estimators whose claim is proved, tested and reported.
 
-``import skdp`` loads nothing but the table of names; each name is imported from its package when it is first used.
-So a cold import is light, and an error in one subpackage leaves the others usable.
+``import skdp`` loads nothing but the table of names; each name is imported from its package when it is first used,
+so that a cold import is light, and an error in one subpackage leaves the others usable.
 """
 
 import lazy_loader

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator
 from contextvars import ContextVar
 
-# Packages through which a fit may be called, by a Pipeline or a search. A warning at their lines is of no use.
+# Packages through which a fit may be called, by a Pipeline or a search. A warning names the caller's line instead.
 _PASSED_OVER = frozenset(
     (
         *("skdp", "sklearn", "joblib", "multiprocessing", "concurrent", "threading", "distributed"),
@@ -19,13 +19,13 @@ _PASSED_OVER = frozenset(
 
 
 # Pairs of categories that are not issued in this context, and of some of them that are. The filters of `warnings`
-# belong to the whole process: two threads that set them for a while leave those of the other one behind.
+# belong to the whole process: two threads that set them for a while leave the other one's filters behind.
 _QUIET: ContextVar[tuple[tuple[type[Warning], tuple[type[Warning], ...]], ...]] = ContextVar("quiet", default=())
 
 
 @contextlib.contextmanager
 def no_warnings(category: type[Warning], *, but: tuple[type[Warning], ...] = ()) -> Iterator[None]:
-    """Issue no warning of skdp of this category in this context, apart from those of ``but``."""
+    """Issue no warning of skdp of this category in this context, apart from the categories ``but``."""
     token = _QUIET.set((*_QUIET.get(), (category, but)))
     try:
         yield

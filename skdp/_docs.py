@@ -9,15 +9,15 @@ A docstring names a shared text by its key in braces, alone on its line. Several
 ``{guarantee}`` in running text
     becomes that paragraph.
 ``{Notes}``
-    becomes the section of that name in what `document` was given.
+    becomes the section of that name of the argument of `document`.
 ``[Wang2021]_``
     becomes "Wang (2021) [1]_", and ``([Wang2021]_)`` becomes "(Wang, 2021 [1]_)".
 ``.. [Wang2021] Chapter 2.`` in the section References
-    becomes the numbered reference; what follows the key is added to it.
+    becomes the numbered reference; the words after the key are added to it.
 
-Entries of what `document` was given take precedence over the shared texts. Its sections Returns, Raises,
-Notes and References, and Parameters of a function, are taken where a docstring has none. The sections Parameters
-and Attributes of a class are made from its declarations. A function that takes a budget leaves out the parameters
+Entries of the argument of `document` take precedence over the shared texts. Its sections Returns, Raises, Notes
+and References, and Parameters of a function, are taken where a docstring has none. The sections Parameters and
+Attributes of a class are made from its declarations. A function that takes a budget leaves out the parameters
 whose entries are known.
 """
 
@@ -38,8 +38,8 @@ lists what the claim rests on.""",
     "privacy.full_batch": """\
 **Privacy.** The gradient of each record (or group) is clipped to l2 norm ``clip_norm``. Replacing one of n
 moves the mean gradient by at most ``2 clip_norm / n`` in l2 norm. Under zero-out and add-remove it is half
-of that. The gradients are released with Gaussian noise and use all records. So T of them with noise
-multiplier z are exactly mu-GDP with ``mu = sqrt(T) / z``, and shares of the budget are shares of mu^2.""",
+of that. The gradients are released with Gaussian noise and use all records. Hence T of them with noise multiplier
+z are exactly mu-GDP with ``mu = sqrt(T) / z``, and shares of the budget are shares of mu^2.""",
     "recalibrated": """\
 At the end the scores are recalibrated. Clipped gradients bend probabilities, so 2 to 30 % of mu^2, by public
 numbers, fit one slope and an intercept for each class on sums that are not clipped. The mean of each class's
@@ -67,13 +67,12 @@ groups : array-like of shape (n_samples,), default=None
     Who each row belongs to; needed by, and allowed with, ``unit="group"`` only.""",
     "privacy.net": """\
 **Privacy.** The gradient of each record (or the summed gradient of each group) is clipped to l2 norm
-``clip_norm``, and what is clipped is the vector that is added. Removing or replacing one in a Poisson batch moves
-the batch's sum by at most ``clip_norm`` under zero-out and add-remove, and twice that under replace-one. (With
-`skdp.nn.RecursiveMomentum`, read its bound for ``clip_norm``.) The
-noise is calibrated to all steps together by the privacy loss distributions of the sampled Gaussian. The plan is
-fixed before the data are touched, so a fit that is interrupted costs as much. Momentum, Adam, smoothing and
-averages are post-processing. One ledger of a `BudgetAccountant` holds one adjacency: give nets and linear models
-the same.""",
+``clip_norm``, and the clipped vector is the vector that is added. Removing or replacing one in a Poisson batch
+moves the batch's sum by at most ``clip_norm`` under zero-out and add-remove, and twice that under replace-one.
+(With `skdp.nn.RecursiveMomentum`, read its bound for ``clip_norm``.) The noise is calibrated to all steps together
+by the privacy loss distributions of the sampled Gaussian. The plan is fixed before the data are touched, so a fit
+that is interrupted costs as much. Momentum, Adam, smoothing and averages are post-processing. One ledger of a
+`BudgetAccountant` holds one adjacency: give nets and linear models the same.""",
     "privacy.net_targets": """\
 **Units of y.** A centre and a half-width of y are released first, unless ``y_bounds`` gives them, for at least 5 %
 of the budget (of mu^2). At the end the moments of predictions and targets are released for at least 10 %. The line
@@ -282,7 +281,7 @@ _PLACEHOLDERS = re.compile(r"( *)(\{\w[\w.]*\}(?: \{\w[\w.]*\})*)")
 _HEAD = re.compile(r"(\w+)(?:, \w+)* :")
 _CITED = re.compile(r"(\()?\[([A-Z]\w+\d{4})\]_")
 _REFERENCE = re.compile(r"( *)\.\. \[([A-Z]\w+\d{4})\] ?(.*)")
-_EXPANDED: dict[Hashable, list[str]] = {}  # lines of what is documented, its citations by key
+_EXPANDED: dict[Hashable, list[str]] = {}  # documented lines, with citations by key, of each object
 
 
 def document(like: Hashable = None) -> Callable[[T], T]:
@@ -304,7 +303,7 @@ def document(like: Hashable = None) -> Callable[[T], T]:
             own = {} if like is None else _pieces(_EXPANDED.get(like, (like.__doc__ or "").split("\n")))
             arguments = {name: _entry(name, one) for name, one in getattr(made, "_arguments", {}).items()}
             lines = _expand(made.__doc__, {**own, **arguments})
-            # The parameters of a class, and those of a function with a budget, are made from declarations.
+            # The parameters of a class, and of a function with a budget, are made from declarations.
             titles = () if arguments or isinstance(made, type) else ("Parameters",)
             lines = _with_sections(lines, own, (*titles, "Returns", "Raises", "Notes", "References"))
             if arguments:
@@ -380,7 +379,7 @@ def _with_attributes(lines: list[str], declared: Mapping[str, Any]) -> list[str]
 
 
 def _with_sections(lines: list[str], own: Mapping[str, str], titles: Iterable[str]) -> list[str]:
-    """Return the lines of a docstring with those of its sections that are another's, word for word."""
+    """Return the lines of a docstring with the sections that it shares with another, word for word."""
     for title in titles:
         lines = _with_section(lines, title, own[title].split("\n") if title in own else [])
     return lines

@@ -20,11 +20,11 @@ Array = NDArray[np.float64]
 
 
 class Loss(Protocol):
-    """What a loss has; inherit from it to write one of your own.
+    """The interface of a loss; inherit from it to write one of your own.
 
     A loss of your own fits where gradients are clipped record by record: the parameter ``loss`` of the
-    estimators that take gradient steps. The clip then bounds what a record adds, whatever the derivative is, so
-    no fact below enters the privacy claim. One thing does: the derivative of a record must follow from that
+    estimators that take gradient steps. The clip then bounds the addend of a record, whatever the derivative is,
+    so no fact below enters the privacy claim. One thing does: the derivative of a record must follow from that
     record alone, to the last bit. The package looks at it with generated records and can prove nothing, and the
     report says "record-wise by the user's declaration". A record adds nothing if its derivative is not finite or
     cannot be computed. Mechanisms that release a minimiser refuse such a loss: there a wrong ``lipschitz`` would
@@ -53,7 +53,7 @@ class Loss(Protocol):
 
     @property
     def name(self) -> str:
-        """For messages and reports."""
+        """Name in messages and reports."""
 
     @property
     def smoothness(self) -> float:
@@ -86,7 +86,7 @@ class Loss(Protocol):
 
     @property
     def start_sup_norm(self) -> float | None:
-        """The same in the sup norm."""
+        """Sup norm of the derivative at z = 0 where it is the same for every y, else None."""
         return None
 
     @property
@@ -310,7 +310,7 @@ PROBES = 64  # generated records at which a loss of the user's own is looked at
 # Linear predictors among them that are far from 0, or no numbers.
 EXTREME_SCORES = np.array([0.0, -0.0, 1e3, -1e3, 1e300, -1e300, np.inf, -np.inf, np.nan])
 _SHIPPED = (SquaredLoss, HuberLoss, LogisticLoss, MultinomialLoss)
-# What a loss of the user's own must give: the other facts have a default.
+# A loss of the user's own must give these: the other facts have a default.
 _REQUIRED = {
     "name": "a word for messages and reports",
     "smoothness": "a bound on the second derivative in z, which sizes the steps: a public number that you prove",
@@ -335,9 +335,9 @@ def is_shipped(loss: object) -> bool:
 def check_loss(loss: Any, words: tuple[str, ...] = ()) -> None:
     """Raise unless ``loss`` is of this module, or has all of `Loss` with one linear predictor and may be used.
 
-    ``words`` are those that the caller takes in place of an object.
+    ``words`` are taken by the caller in place of an object.
 
-    TypeError or ValueError name what is missing; UnsupportedAccounting says that the derivative or the value
+    TypeError or ValueError name the missing part; UnsupportedAccounting says that the derivative or the value
     raises for some numbers, or that a record's number depends on other records.
     """
     if is_shipped(loss):

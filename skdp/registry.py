@@ -70,8 +70,8 @@ ESTIMATORS = {
 # Estimators whose data are no tables. `all_estimators` leaves them out, and so do the tests of all estimators.
 OTHERS = {"DPWord2Vec": "skdp.text.word2vec"}
 
-# What estimators hold as parameters or after a fit, and what holds estimators: classes, and packages of which they
-# may hold any class.
+# Classes that estimators hold as parameters or after a fit, classes that hold estimators, and packages of which
+# they may hold any class.
 PARTS = {
     "BudgetAccountant": "skdp.privacy",
     "ClassificationEvaluation": "skdp.metrics.two_classes",
@@ -119,7 +119,7 @@ def trusted_types() -> list[str]:
     skops refuses a file with classes that its reader does not trust. Its defaults know Python's, NumPy's, SciPy's
     and scikit-learn's. Give the list as ``trusted`` to ``skops.io.load``, or as ``skops_trusted_types`` to
     ``mlflow.sklearn.log_model``. Your own layers, losses and callbacks are not in this list: name them yourself
-    after a look at them. A file may name any ledger as that of an accountant.
+    after a look at them. A file may name any ledger as an accountant's ledger.
 
     Returns
     -------

@@ -34,6 +34,7 @@ MARKS = {
 def prose(text: str) -> str:
     """Return the lines of reStructuredText that are read as sentences, with the texts of roles as words."""
     kept: list[str] = []
+    example = False  # whether the line belongs to a doctest
     block = None  # the indentation of the directive or literal block that is being left out
     for line in text.splitlines():
         indent = len(line) - len(line.lstrip())
@@ -44,16 +45,19 @@ def prose(text: str) -> str:
         directive = re.match(r"\s*\.\. ([\w-]+)::", line)
         comment = re.match(r"\s*\.\. (?!\[)", line)
         if directive is not None and directive[1] not in WITHOUT_PROSE:
-            line = line.split("::", 1)[1]  # the title of a note, a figure or a table
+            # The title of a note, a figure or a table; names of modules and pictures are not read.
+            line = "" if directive[1] in {"currentmodule", "picture"} else line.split("::", 1)[1]
         elif directive is not None or comment is not None:
             block = indent
             continue
-        if re.match(r"\s*(>>>|\.\.\. )", line) or re.match(r"\s*:[\w-]+:(\s|$)", line):
+        example = bool(re.match(r"\s*>>> ", line)) or (example and bool(line.strip()))  # with its output
+        if example or re.match(r"\s*:[\w-]+:(\s|$)", line):
             continue
         kept.append(line)
         if line.rstrip().endswith("::"):
             block = indent
     text = re.sub(r"^[=\-~^\"*+#]{3,}$", "", "\n".join(kept), flags=re.MULTILINE)
+    text = re.sub(r"`~[\w.]*\.(\w+)`", r"`\1`", text)  # a link that shows the last name only
     return re.sub(r":\w+(?::\w+)?:`([^`<]*)(<[^>]*>)?`", r"\1", text)
 
 

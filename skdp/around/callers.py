@@ -1,8 +1,8 @@
-"""Which classes may call a fit without a word, and what others do to its claim.
+"""Classes that may call a fit without a warning, and the effect of other classes on its claim.
 
 A caller is safe only if each fit inside it sees a table in which one record changes at most one record, with
-public labels, weights and number of rows. Each class of the first table was read in its library's sources.
-Everything else is named: the second table says what some of them do.
+public labels, weights and number of rows. Each class of the first table was read in its library's sources. Every
+other class is named; the second table describes the effect of some of them.
 """
 
 from collections.abc import Callable, Iterator
@@ -179,14 +179,14 @@ _SEARCH = (
 
 
 def _searches(caller: object) -> bool:
-    """Whether a class is a search of hyper-parameters, by what all of them have."""
+    """Whether a class is a search of hyper-parameters, by the attributes that all of them have."""
     if isinstance(caller, type) or not hasattr(caller, "cv") or not hasattr(caller, "refit"):
         return False
     return hasattr(caller, "scoring") or hasattr(type(caller), "best_params_")
 
 
 def _words(caller: object) -> Finding:
-    """What is said of a caller that is not known to be safe."""
+    """The warning of a caller that is not known to be safe."""
     name = caller.__name__ if isinstance(caller, type) else type(caller).__name__
     what = _WORDS.nearest(caller)
     if what is None and _searches(caller):
@@ -219,7 +219,7 @@ def steps_before(pipeline: Any, inner: object) -> list[object]:
 
 
 def about_call(caller: object, inner: object, sparse: bool = False) -> Iterator[Finding]:
-    """What a caller's `fit`, and all that is between it and a private estimator inside, does to the claim.
+    """The effect of a caller's `fit`, and of all objects between it and a private estimator inside, on the claim.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ def about_call(caller: object, inner: object, sparse: bool = False) -> Iterator[
 
 
 def named(caller: object, inner: object) -> bool:
-    """Whether a caller is itself not known to be safe, and what is inside it was looked at or is known."""
+    """Whether a caller is itself not known to be safe, and estimators inside it were looked at or are known."""
     try:
         seen = bool(nested(caller)) or _WORDS.nearest(caller) is not None
         return seen and any(True for _ in _about_itself(caller, inner))
@@ -248,7 +248,7 @@ def named(caller: object, inner: object) -> bool:
 
 
 def is_unknown(caller: object) -> bool:
-    """Whether nothing is known of a caller of another library: neither its words nor what it holds."""
+    """Whether nothing is known of a caller of another library: neither its class nor its estimators."""
     kind = caller if isinstance(caller, type) else type(caller)
     if own(kind) or declared(caller) or kind.__module__.partition(".")[0] == "sklearn":
         return False
@@ -256,7 +256,7 @@ def is_unknown(caller: object) -> bool:
 
 
 def about_subclass(inner: object) -> Iterator[Finding]:
-    """What the `fit` of a subclass of a ready estimator does, if it is of a class outside skdp.
+    """The warning of the `fit` of a subclass of a ready estimator, if its class is outside skdp.
 
     An estimator whose author gives `read` and `solve` is another thing: all of it is the author's.
     """
@@ -295,7 +295,7 @@ def _about_splits(cv: object, estimator: object, inner: object) -> Iterator[Find
 
 
 def about_function(name: str, method: object, cv: object, estimator: object, inner: object) -> Iterator[Finding]:
-    """What one of scikit-learn's functions of cross-validation does to the claim.
+    """The effect of one of scikit-learn's functions of cross-validation on the claim.
 
     ``method`` is the argument of `cross_val_predict`: all but "predict" renumber the labels first.
     """

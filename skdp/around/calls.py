@@ -1,10 +1,10 @@
 """The calls around a fit: read from the stack, or from a record that a wrapper's clone carries to its worker.
 
 Callers pass nothing about themselves to `fit`, so their frames are read: classes, parameters and whether the rows
-are a sparse matrix, never data. A worker's stack lacks the caller. So an estimator that is cloned, or asked for
-its `fit` or its tags, inside a caller's method gets a record: the lines for the report, a random name of the call
-and a name of the process. Warnings are issued there, in the parent, before any worker starts. A worker writes the
-lines into its report.
+are a sparse matrix, never data. Because a worker's stack lacks the caller, an estimator that is cloned, or asked
+for its `fit` or its tags, inside a caller's method gets a record: the lines for the report, a random name of the
+call and a name of the process. Warnings are issued there, in the parent, before any worker starts. A worker writes
+the lines into its report.
 """
 
 import inspect
@@ -44,7 +44,7 @@ _FUNCTIONS = {
     "permutation_test_score",
     "validation_curve",
 }
-# What a fitted model does; it asks itself for its tags there.
+# Methods of a fitted model; it asks itself for its tags there.
 _USES = {
     "decision_function",
     "inverse_transform",
@@ -89,7 +89,7 @@ class _NoFit(Exception):
 
 
 class Record(TypedDict):
-    """What an estimator carries to a worker: built-in types only, so that any pickler takes it."""
+    """The record that an estimator carries to a worker: built-in types only, so that any pickler takes it."""
 
     findings: list[tuple[str, str]]
     call: str
@@ -150,8 +150,8 @@ def _fit_name(frame: FrameType) -> str | None:
 def _first_argument(frame: FrameType) -> object:
     """The object whose method a frame runs, if it is a method.
 
-    To read a local variable makes a frame keep references to all of them until it ends. So this is asked of few
-    frames, and of none that has a frame as a local variable, which would be a cycle.
+    Few frames are read, because reading a local variable makes a frame keep references to all of them until it
+    ends, and none that has a frame as a local variable, which would be a cycle.
     """
     code = frame.f_code
     if code.co_argcount:
@@ -190,7 +190,7 @@ def _caller_of(frame: FrameType, inner: object, fits: bool = False) -> object | 
 
 
 def _findings_in(frame: FrameType, inner: object, fits: bool) -> Iterator[Finding] | None:
-    """What one frame of the stack does to the claim; None if it is no caller."""
+    """The effect of one frame of the stack on the claim; None if it is no caller."""
     caller = _caller_of(frame, inner, fits)
     if caller is not None:
         return about_call(caller, inner, _is_sparse(frame.f_locals.get("X")))
@@ -219,7 +219,7 @@ def _findings_in(frame: FrameType, inner: object, fits: bool) -> Iterator[Findin
 
 
 def _read(findings: Iterator[Finding], frame: FrameType) -> list[Finding]:
-    """What one frame does; a caller whose parameters cannot be read is named for that, and no fit breaks."""
+    """The effect of one frame; a caller whose parameters cannot be read is named for that, and no fit breaks."""
     try:
         return list(findings)
     except Exception as error:
@@ -277,7 +277,7 @@ def _in_other_threads(estimator: object) -> tuple[dict[str, str], FrameType | No
 
 
 def _call_of(frame: FrameType) -> _Call:
-    """The call that a frame runs. A frame's dictionary of local variables keeps what is added to it."""
+    """The call that a frame runs. A frame's dictionary of local variables keeps entries that are added to it."""
     call = frame.f_locals.get(_CALL)
     if not isinstance(call, _Call):
         call = _Call(frame)
@@ -306,7 +306,8 @@ def _counts(record: Record) -> bool:
 
 
 def notice(estimator: object, *, original: object = None, leaves: bool = False, fits: bool = False) -> None:
-    """Warn of what is around an estimator that is fitted, cloned or asked for its tags, once for each outer call.
+    """Warn of the calls around an estimator that is fitted, cloned or asked for its tags, once for each outer
+    call.
 
     The estimator gets a record of it for a worker.
 
@@ -380,7 +381,7 @@ def forget(estimator: object) -> None:
 
 
 def lines_around(estimator: object) -> list[str]:
-    """Lines for the report on what is around the fit of an estimator, here or where its clone was made.
+    """Lines for the report on the calls around the fit of an estimator, here or where its clone was made.
 
     Parameters
     ----------
@@ -404,7 +405,7 @@ def lines_around(estimator: object) -> list[str]:
 def paid_before(estimator: object) -> list[str]:
     """Names of the private transformers that pipelines around this fit fitted before it.
 
-    They learnt from the records, and their own reports say what that cost.
+    They learnt from the records, and their own reports have the cost.
     """
     found: dict[str, None] = {}
     frame: FrameType | None = sys._getframe(1)

@@ -42,7 +42,7 @@ def own(kind: type) -> bool:
 
 
 class Kinds(Generic[ValueT]):
-    """A table by (module, class name) of what is known of a class.
+    """A table of facts about classes, by (module, class name).
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ LOOK = _Look()
 
 
 def params_of(thing: object) -> dict[str, object]:
-    """All parameters of an estimator and of those inside it; none for what has no usable `get_params`."""
+    """All parameters of an estimator and of estimators inside it; none without a usable `get_params`."""
     known = LOOK.known
     if known is None:
         return _asked_params(thing)
@@ -97,12 +97,12 @@ def _asked_params(thing: object) -> dict[str, object]:
         return {}
     try:
         return dict(asked(deep=True))
-    except Exception:  # a class of another library may need what it has not got yet
+    except Exception:  # a class of another library may need attributes that it does not have yet
         return {}
 
 
 def _boxed(values: list[object]) -> Iterator[object]:
-    """Values, and what is in lists, tuples and dictionaries of them, as in scikit-learn's pairs of names."""
+    """Values, and the items of lists, tuples and dictionaries of them, as in scikit-learn's pairs of names."""
     for _ in range(3):
         yield from values
         boxes = [v for v in values if isinstance(v, (list, tuple, dict)) and len(v) <= _MAX_ENTRIES]
@@ -110,7 +110,7 @@ def _boxed(values: list[object]) -> Iterator[object]:
 
 
 def _held(thing: object) -> list[object]:
-    """What a thing has as parameters; its attributes where those show no private estimator."""
+    """The parameters of an object; its attributes where the parameters show no private estimator."""
     if isinstance(thing, type) or is_private(thing):
         return []
     held = list(_boxed(list(params_of(thing).values())))

@@ -1,6 +1,6 @@
 """Which splitters keep a ledger's theorem.
 
-The costs of several fits add up because each fit sees at most one changed record, or one changed group. So a
+The costs of several fits add up because each fit sees at most one changed record, or one changed group. For this a
 splitter may read positions, the identities of groups and public numbers only. Where it reads labels or sizes of
 groups, one changed record moves others from fold to fold, and a fold's fit sees many changed records.
 
@@ -41,7 +41,7 @@ _READS: Kinds[str] = Kinds(
 
 
 def _name_and_reads(cv: object, classifies: bool) -> tuple[str, str | None]:
-    """The name of a splitter, or of the one that a number stands for, and what of the records it reads."""
+    """The name of a splitter, or of the one that a number stands for, and the part of the records it reads."""
     if cv is None or isinstance(cv, numbers.Integral):
         return ("StratifiedKFold", "labels") if classifies else ("KFold", "")
     if _POSITIONS.exact(cv) and "split" not in vars(cv):

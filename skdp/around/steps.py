@@ -2,7 +2,7 @@
 
 A step is safe only if its output for a record depends on this record and on public numbers, and so do the number
 of its columns, their type and their container. Then one changed record changes one row of the table that the fit
-gets. What is not on the list is taken to learn from the records.
+gets. A step that is not on the list is taken to learn from the records.
 """
 
 import numbers
@@ -11,7 +11,7 @@ from typing import Any
 
 from skdp.around.kinds import Kinds, is_a, is_private, own
 
-# A test of the parameters: None if the step is safe, else what it does and the repair.
+# A test of the parameters: None if the step is safe, else its effect and the repair.
 Verdict = Callable[[Any], str | None]
 
 
@@ -143,12 +143,12 @@ SAFE_STEPS: Kinds[tuple[Verdict, str]] = Kinds(
             _number("n_components", "shows the number of rows by its number of columns"),
             "``SparseRandomProjection(n_components=20)``: any number, not ``'auto'``",
         ),
-        # What was fitted before, on public rows.
+        # Steps that were fitted before, on public rows.
         ("sklearn.frozen", "FrozenEstimator"): (
             _frozen,
             "``FrozenEstimator`` around a step that was fitted on public rows",
         ),
-        # Public lists in place of what the records show.
+        # Public lists in place of lists that the records show.
         ("sklearn.preprocessing", "OneHotEncoder"): (_listed_categories, "``OneHotEncoder(categories=...)``"),
         ("sklearn.preprocessing", "OrdinalEncoder"): (_listed_categories, "``OrdinalEncoder(categories=...)``"),
         ("sklearn.feature_extraction.text", "CountVectorizer"): (
@@ -178,7 +178,7 @@ SAFE_STEPS: Kinds[tuple[Verdict, str]] = Kinds(
     }
 )
 
-# What may make sparse matrices of dense rows, and under which parameter.
+# Steps that may make sparse matrices of dense rows, and the parameter for it.
 _SPARSE: Kinds[Callable[[Any], bool]] = Kinds(
     {
         ("sklearn.preprocessing", "OneHotEncoder"): lambda step: step.sparse_output,
@@ -196,10 +196,10 @@ _SPARSE: Kinds[Callable[[Any], bool]] = Kinds(
 
 
 def declared(thing: object) -> bool:
-    """Whether a class, or a function, says by ``learns_from_data = False`` that it takes nothing from records.
+    """Whether a class, or a function, declares by ``learns_from_data = False`` that it takes nothing from records.
 
-    What a class of skdp says holds for no subclass elsewhere, which may override anything, and what an object says
-    in the place of another one, by ``__getattr__``, holds for neither.
+    A declaration of a class of skdp holds for no subclass elsewhere, which may override anything, and a
+    declaration by ``__getattr__`` in the place of another object holds for neither of the two.
     """
     kind = thing if isinstance(thing, type) else type(thing)
     said = (getattr(thing, "__dict__", None) or {}).get("learns_from_data")
@@ -247,7 +247,7 @@ def _sparse(step: object) -> bool:
 
 
 def _about_columns(step: Any, sparse: bool) -> Iterator[str]:
-    """What a ColumnTransformer itself shows of the records; ``sparse`` says that it gets sparse rows."""
+    """Private facts that a ColumnTransformer itself shows; ``sparse`` says that it gets sparse rows."""
     if any(callable(part[2]) for part in step.transformers):
         yield "chooses columns by a function of the records: name the columns"
     if step.sparse_threshold != 0 and (sparse or _sparse(step)):
@@ -317,7 +317,7 @@ def about_steps(steps: Iterable[object], sparse: bool = False) -> Iterator[str]:
 
 
 def about_target(wrapper: Any) -> Iterator[str]:
-    """Lines on what a TransformedTargetRegressor does to the target before a fit."""
+    """Lines on the change of the target by a TransformedTargetRegressor before a fit."""
     if wrapper.transformer is not None:
         yield from about_steps([wrapper.transformer])
     elif wrapper.func is not None and not declared(wrapper.func):
@@ -333,7 +333,7 @@ def about_target(wrapper: Any) -> Iterator[str]:
 
 
 def paid_steps(steps: Iterable[object]) -> Iterator[str]:
-    """Names of the private transformers among fitted steps: their own reports say what they cost."""
+    """Names of the private transformers among fitted steps: their own reports have their cost."""
     for step in steps:
         if _is_nothing(step):
             continue

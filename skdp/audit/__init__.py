@@ -1,4 +1,4 @@
-"""Attacks that measure what a fitted model shows of its training data; finding nothing proves nothing.
+"""Attacks that measure the leakage of training data by a fitted model; a low result is no proof of privacy.
 
 A claim of privacy comes from a proof, which `privacy_` of a fit reports. These measurements cannot replace it.
 """

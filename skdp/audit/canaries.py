@@ -56,8 +56,8 @@ def insert_phrases(
     """Insert each phrase exactly ``n_times`` at random positions; the given sentences stay as they are.
 
     Inside sentences, each place between two words, before the first and after the last is equally likely.
-    Positions are those of the original text, so no phrase breaks another. As sentences of their own, phrases stand
-    at random positions between sentences.
+    Positions are positions of the original text, so no phrase breaks another. As sentences of their own, phrases
+    stand at random positions between sentences.
     """
     inserted = [phrase for phrase in phrases for _ in range(n_times)]
     # Phrases that get the same place stand in random order there.
@@ -73,7 +73,7 @@ def insert_phrases(
         return found
     owners = np.searchsorted(ends, positions, side="right")
     inner = positions - (ends - lengths - 1)[owners]
-    # From the last place to the first: what is inserted moves no place that is still to come.
+    # From the last place to the first: an insertion moves no place that is still to come.
     changed: dict[int, list[str]] = {}
     for owner, place, phrase in zip(owners[::-1].tolist(), inner[::-1].tolist(), inserted):
         changed.setdefault(owner, list(sentences[owner]))[place:place] = phrase

@@ -6,8 +6,8 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 
-_CELLS = 2**22  # of a table of logits that is held at one time
-_TINY = 1e-280  # below it a sum of products may have lost what counts
+_CELLS = 2**22  # largest table of logits that is held at one time
+_TINY = 1e-280  # below it a sum of products may have lost its largest terms
 
 
 def cbow_log_perplexity(
@@ -33,9 +33,9 @@ def cbow_log_perplexity(
 
     Notes
     -----
-    The mean of two vectors has the mean of their logits. So the sums of exponentials for all pairs of
-    context words are the product of the matrix exp(logits / 2) with its own transpose, and millions of
-    phrases take seconds.
+    The mean of two vectors has the mean of their logits. Therefore the sums of exponentials for all pairs of
+    context words are the product of the matrix exp(logits / 2) with its own transpose, and millions of phrases
+    take seconds.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the audit of a text model found: ranks of canaries, their histograms and what they say."""
+"""The result of an audit of a text model: ranks of canaries, their histograms, and bounds on epsilon."""
 
 from collections.abc import Mapping
 from numbers import Integral, Real
@@ -12,7 +12,7 @@ from skdp.base import check_choice, check_number
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-NOTE = "A low figure proves nothing, since another attack may find more."
+NOTE = "A low figure is no proof of privacy: another attack may find more."
 
 
 class SecretSharerDisplay:
@@ -24,14 +24,14 @@ class SecretSharerDisplay:
     Parameters
     ----------
     ranks : dict of int to ndarray of shape (n_canaries,)
-        For each number of insertions the ranks of the canaries, from 0 to ``n_references``. The highest rank is
-        that of the phrase with the lowest perplexity.
+        For each number of insertions the ranks of the canaries, from 0 to ``n_references``. The phrase with the
+        lowest perplexity has the highest rank.
     outside_ranks : dict of int to ndarray of shape (n_canaries,)
         The same for phrases that are not in the text.
     n_references : int
         Number of random phrases among which each phrase was ranked.
     n_bins : int, default=10
-        Number of bins of the histograms. The published p-values are those of ten bins.
+        Number of bins of the histograms. The published p-values are for ten bins.
 
     Attributes
     ----------
@@ -148,14 +148,14 @@ class SecretSharerDisplay:
         float
             A training that satisfies pure epsilon-DP with a smaller epsilon gives such ranks with a probability of
             at most 1 - ``confidence``. A claim with delta > 0 is not refuted by it: where an exchange of many
-            units is concerned, its delta grows with exp(epsilon). And 0 proves nothing.
+            units is concerned, its delta grows with exp(epsilon). A result of 0 is no proof of privacy.
 
         Notes
         -----
         An exchange of a canary changes k = ``n_insertions`` * ``units_per_insertion`` units, so its epsilon is at
-        most k times that of a unit. All canaries of one training count, although they are trained together: see
-        the proof in ``skdp/audit/ranks.py``. The paper's empirical epsilon of 0.07 to 0.11 is another figure. It
-        is 1 / n for the numbers of insertions n = 15 and 9 between which its histograms stop to look uniform,
+        most k times the epsilon of a unit. All canaries of one training count, although they are trained together:
+        see the proof in ``skdp/audit/ranks.py``. The paper's empirical epsilon of 0.07 to 0.11 is another figure.
+        It is 1 / n for the numbers of insertions n = 15 and 9 between which its histograms stop to look uniform,
         without a confidence.
         """
         check_number("units_per_insertion", units_per_insertion, Integral, low=1)
@@ -244,13 +244,13 @@ class SecretSharerDisplay:
 
     @staticmethod
     def plot_many(displays: Mapping[str, "SecretSharerDisplay"], ax: "np.ndarray | None" = None) -> np.ndarray:
-        """Draw the histograms of several models side by side, and those of phrases outside the text last.
+        """Draw the histograms of several models side by side, with the phrases outside the text last.
 
         Parameters
         ----------
         displays : dict of str to SecretSharerDisplay
             Results by the name of the model, all with the same numbers of insertions. The phrases outside the text
-            are those of the first.
+            are taken from the first.
         ax : ndarray of matplotlib Axes, default=None
             A row for each number of insertions, a column for each model and one more. By default a figure is made.
 
@@ -299,7 +299,7 @@ def _checked(ranks: object, n_references: int) -> np.ndarray:
 
 
 def _axes(ax: "Axes | np.ndarray | None", n_rows: int, n_columns: int) -> np.ndarray:
-    """Axes as a matrix: the given ones, or those of a new figure, whose title says what it is worth."""
+    """Axes as a matrix: the given ones, or the axes of a new figure, whose title states the method's limit."""
     if ax is None:
         try:
             from matplotlib import pyplot
@@ -307,7 +307,7 @@ def _axes(ax: "Axes | np.ndarray | None", n_rows: int, n_columns: int) -> np.nda
             raise ImportError('SecretSharerDisplay.plot needs matplotlib: pip install "skdp[plot]"') from error
         size = (2.2 * n_columns + 1.2, 1.9 * n_rows + 0.8)
         figure, ax = pyplot.subplots(n_rows, n_columns, figsize=size, sharex=True, layout="constrained")
-        figure.suptitle("High ranks are memorised; a flat histogram proves nothing", fontsize="medium")
+        figure.suptitle("High ranks are memorised; a flat histogram is no proof of privacy", fontsize="medium")
     axes = np.ravel(np.asarray(ax, dtype=object))
     if axes.size != n_rows * n_columns:
         raise ValueError(f"ax must be {n_rows * n_columns} Axes, got {axes.size}")

@@ -19,11 +19,12 @@ def invert_dense_gradient(
     """Reconstruct the input of a dense layer from the gradient of one record.
 
     The gradient of a weight of one record is the outer product of its input x and a signal that comes back from
-    the layers above, and the gradient of the bias is the signal itself. So the input can be read off, also where
+    the layers above, and the gradient of the bias is the signal itself. The quotient shows the input, also where
     the gradient was clipped. Noise, and a mask that hides coordinates, make it an estimate by least squares.
 
-    It measures what one gradient shows, and a large error is no proof: another attack may do better. No estimator
-    of skdp releases the gradient of a single record. Batches of one record, or an owner who has only one, would.
+    It measures the leakage of one gradient, and a large error is no proof: another attack may do better. No
+    estimator of skdp releases the gradient of a single record. Batches of one record, or an owner who has only
+    one, would.
 
     Parameters
     ----------
@@ -101,7 +102,7 @@ def invert_dense_gradient(
 def _observed(
     weight: np.ndarray, bias: np.ndarray, kept: tuple[np.ndarray, np.ndarray] | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The gradient, 0 where hidden, with that of the bias as its last row; and what is seen, as 0 and 1."""
+    """The gradient, 0 where hidden, with the bias as its last row; and a mask of visible entries, as 0 and 1."""
     weight, bias = np.asarray(weight, dtype=np.float64), np.asarray(bias, dtype=np.float64)
     if weight.ndim != 2 or bias.shape != weight.shape[1:]:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Ranks of phrases among random ones, and how far a histogram of ranks is from uniform."""
+"""Ranks of phrases among random ones, and the distance of a histogram of ranks from uniform."""
 
 import math
 from collections.abc import Callable
@@ -24,7 +24,7 @@ def rank_phrases(
 
     The rank is the number of random phrases whose log-perplexity is larger: a phrase that the model has memorised
     has a high rank. Of the random phrases with the same log-perplexity a random number counts as well, from none
-    to all. So a phrase of which the model knows nothing has a rank that is exactly uniform on 0, ...,
+    to all. A phrase of which the model knows nothing then has a rank that is exactly uniform on 0, ...,
     ``n_references``: the phrase and the random ones could be exchanged.
 
     Returns
@@ -83,11 +83,11 @@ def lowest_epsilon(ranks: np.ndarray, n_references: int, top: float, confidence:
     Let each canary and its random phrases be R + 1 candidates, of which a uniformly random one was inserted. Let
     the training satisfy epsilon-DP with respect to an exchange of the inserted candidate for another. Given the
     model, all candidates and which ones were inserted for the other canaries, the odds of two candidates differ by
-    at most exp(epsilon) (Bayes). So a set of k candidates that is chosen by the model, as the k highest ranks are,
-    holds the inserted one with a probability of at most p = k e / (k e + R + 1 - k) with e = exp(epsilon). This
-    holds whatever the other canaries do. So the number of canaries in the top k is stochastically below a binomial
-    number with this p, although all of them went into one training. The lower bound is p's by Clopper and Pearson,
-    solved for epsilon.
+    at most exp(epsilon) (Bayes). Hence a set of k candidates that is chosen by the model, as the k highest ranks
+    are, holds the inserted one with a probability of at most p = k e / (k e + R + 1 - k) with e = exp(epsilon).
+    This holds whatever the other canaries do, and the number of canaries in the top k is stochastically below a
+    binomial number with this p, although all of them went into one training. The lower bound is p's by Clopper and
+    Pearson, solved for epsilon.
     """
     k = max(1, round(top * (n_references + 1)))
     hits = int(np.count_nonzero(ranks > n_references - k))

@@ -1,4 +1,4 @@
-"""The secret sharer: insert random phrases into a text, train on it, and look what the model has memorised."""
+"""The secret sharer: insert random phrases into a text, train on it, and rank them by the model."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -36,7 +36,7 @@ def secret_sharer(
     that has memorised a canary finds it more likely than nearly all of them. The same is done with phrases that
     are not in the text, whose ranks must look uniform.
 
-    The result is a measurement and no proof. A low figure proves nothing: another attack may find more.
+    The result is a measurement. A low figure is no proof of privacy: another attack may find more.
 
     Parameters
     ----------
@@ -75,11 +75,12 @@ def secret_sharer(
     Raises
     ------
     TypeError, ValueError
-        What is given cannot be used. Everything but the model and its scores is checked before the first training.
+        If an argument cannot be used. Everything but the model and its scores is checked before the first
+        training.
 
     See Also
     --------
-    SecretSharerDisplay : What is returned.
+    SecretSharerDisplay : The result.
 
     Notes
     -----
@@ -90,7 +91,7 @@ def secret_sharer(
     would seem to know canaries.
 
     Train with the settings that you want to judge. The claim of a private model holds for the text with the
-    canaries. What this function returns is not private: it is computed from several models.
+    canaries. The result of this function is not private: it is computed from several models.
 
     References
     ----------

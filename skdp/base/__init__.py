@@ -1,4 +1,4 @@
-"""The order of every fit (`PrivateFit`), the checks of its parameters, and how its tables are read."""
+"""The order of every fit (`PrivateFit`), the checks of its parameters, and the reading of its tables."""
 
 import lazy_loader
 

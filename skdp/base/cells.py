@@ -3,8 +3,8 @@
 NumPy would choose one type for a whole list, so one record's text would turn the numbers of all others into text.
 Here a cell is a number, a text, missing, or something else, whatever the other cells are.
 
-A container that says where values are, or how to make them, is refused by its type alone. So nothing is computed,
-no iterator moves, and no budget is reserved.
+A container that says where values are, or how to make them, is refused by its type alone: nothing is computed, no
+iterator moves, and no budget is reserved.
 """
 
 import math
@@ -93,8 +93,8 @@ def kind(cell: object) -> str:
 def number(cell: object) -> float:
     """Return a cell as float64: NaN if it is missing, infinite if it is a number beyond float64.
 
-    Text is read as Python's ``float`` reads it; other text raises ValueError, and what is neither a number nor
-    text TypeError. No message quotes the cell.
+    Text is read as Python's ``float`` reads it; other text raises ValueError, and a cell that is neither a number
+    nor text raises TypeError. No message quotes the cell.
     """
     if isinstance(cell, (float, int)):
         return _converted(cell)
@@ -135,7 +135,7 @@ def cell_numbers(values: object) -> NDArray[np.float64]:
 def label_codes(cells: object, labels: Iterable[object]) -> NDArray[np.float64]:
     """Index of each cell in ``labels``; -1 where it is none of them, NaN where it is missing.
 
-    A number is the label of equal value, 1 that of 1.0; a text is the label of equal text.
+    A number is the label of equal value, and 1 the label of 1.0; a text is the label of equal text.
     """
     place = {python_number(label): code for code, label in enumerate(labels)}
 
@@ -229,7 +229,7 @@ def _array_like(values: object) -> bool:
 
 
 def refuse_dates(cells: object, name: str = "y") -> None:
-    """Raise TypeError if values are dates, times or durations, by their type or that of an untyped cell.
+    """Raise TypeError if values are dates, times or durations, by their type or by the type of a cell.
 
     NumPy would count them in a unit that nobody chose: days, seconds or nanoseconds.
 

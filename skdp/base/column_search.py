@@ -1,13 +1,13 @@
 """Searches by noisy counts on public grids, for all columns at once: quantiles and windows of columns.
 
 A question has one threshold for each column and releases one vector of counts (`PrivateRecords.column_counts`).
-So d columns cost what one vector of l2 sensitivity sqrt(d) costs. A search keeps weights of the grid points. An
-answer multiplies those below and above the point by a likelihood ratio that follows from its known noise. All
-else is public or made from released counts.
+The cost of d columns is the cost of one vector of l2 sensitivity sqrt(d). A search keeps weights of the grid
+points. An answer multiplies the weights below and above the point by a likelihood ratio that follows from its
+known noise. All else is public or made from released counts.
 
 **Several quantiles of each column by one search.** K quantiles need K thresholds. A histogram of the K + 1
 intervals between them has l2 sensitivity sqrt(2 d) under replace-one, however large K is; K counts would have
-sqrt(K d). NaN lies in no interval, so the quantiles are those of the values that are there.
+sqrt(K d). NaN lies in no interval, so the quantiles are taken over the values that are there.
 """
 
 import math
@@ -23,11 +23,11 @@ from skdp.privacy import GaussianPlan, PrivacySession, PrivateRecords
 
 Array = NDArray[np.float64]
 
-# Grids and questions are choices, made on tables of other seeds, as those of the automatic fits.
-MAGNITUDES = 2.0 ** np.arange(-30, 46, 0.5)  # of |x|
-LINE = np.linspace(-1, 1, 97)  # centres, in magnitudes
-DISTANCES = 2.0 ** np.arange(-10, 3.1, 0.5)  # of |x - centre|, in magnitudes
-QUESTIONS = (9, 7, 7)  # of the searches for magnitude, centre and distance: few, each of them sure
+# Grids and questions are choices, made on tables of other seeds, like the defaults of the automatic fits.
+MAGNITUDES = 2.0 ** np.arange(-30, 46, 0.5)  # grid of |x|
+LINE = np.linspace(-1, 1, 97)  # grid of centres, in magnitudes
+DISTANCES = 2.0 ** np.arange(-10, 3.1, 0.5)  # grid of |x - centre|, in magnitudes
+QUESTIONS = (9, 7, 7)  # numbers of questions for magnitude, centre and distance: few, each of them sure
 PARTS = (0.4, 0.3, 0.3)  # how these three divide their share
 SUREST = 4.0  # largest logarithm of an answer's likelihood ratio
 MIN_TAIL = 3.0  # standard deviations of the noise in an answer: least tail of a window that shall hold nearly all
@@ -35,7 +35,7 @@ MAGNITUDE_TAIL, DISTANCE_TAIL = 0.15, 0.3  # least part of the values that a sea
 
 
 class Present(NamedTuple):
-    """How many values and units there are, as shares of the public number of units; public or released.
+    """Numbers of values and of units, as shares of the public number of units; public or released.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ EVERY = Present()
 
 @dataclass(frozen=True)
 class Window:
-    """Of each column a centre and a half-width; made of released and public numbers.
+    """A centre and a half-width of each column, made of released and public numbers.
 
     Attributes
     ----------
@@ -109,9 +109,8 @@ def released_points(
     Notes
     -----
     Each column keeps a weight on every grid point, and the next question is at the median of the weights. An
-    answer multiplies the weights on its side by its likelihood ratio: that of a normal number of the known
-    standard deviation whose mean is at most 0.3 n. So a doubtful answer moves little, and a wrong one can be
-    corrected later.
+    answer multiplies the weights on its side by its likelihood ratio, for a normal number of the known standard
+    deviation whose mean is at most 0.3 n: a doubtful answer moves little, and later ones can correct it.
     """
     n, (m, d) = records.n_units, grid.shape
     of_column = np.arange(d)
@@ -132,7 +131,7 @@ def released_points(
 
 
 def _medians(weights: Array) -> NDArray[np.int64]:
-    """Of each column (and level) the first point up to which the weights add up to half of all."""
+    """The first point, of each column (and level), up to which the weights add up to half of all."""
     below = np.cumsum(np.exp(weights - weights.max(axis=0)), axis=0)
     return np.minimum((below < 0.5 * below[-1]).sum(axis=0), len(weights) - 1)
 
@@ -197,8 +196,9 @@ def released_quantiles(
 ) -> tuple[Array, Array, GaussianPlan]:
     """Release a quantile of each column in a window: roughly, and once more in the unit of half of the distances.
 
-    Columns may be far from 0 and close to each other. So the first search is on a coarse line. The second is for
-    half of the distances from what was found, the third on a line of three such distances on both sides.
+    The values of a column may be far from 0 and close to each other: the first search is on a coarse line. The
+    second is for half of the distances from the point that was found, the third on a line of three such distances
+    on both sides.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ def least_tails(
 ) -> tuple[float, float]:
     """Parts of the values that a window's searches for magnitude and distance leave outside, at least.
 
-    A point above all values is told from the wanted one by the tail alone. So every answer must see it: it is
+    A point above all values is told from the wanted one by the tail alone, which every answer must see: it is
     `MIN_TAIL` standard deviations of the noise in one answer, and at least ``tail``. With ``tail`` alone one
     column in a hundred got a window that held none of its values (means of 3 columns, n = 2,000, epsilon = 1).
     """
@@ -378,7 +378,7 @@ def noise_of_levels(session: PrivacySession, records: PrivateRecords, plan: Gaus
 
 
 def _each(levels: Array) -> Array:
-    """Noise of a level's answer, in units of that of a count."""
+    """Noise of a level's answer, in units of the noise of a count."""
     k = np.arange(1, levels.size + 1)
     return np.asarray(np.sqrt(k * (1 - levels) ** 2 + (levels.size + 1 - k) * levels**2))
 

@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Parameter:
-    """What is declared of a parameter besides its name and annotation.
+    """The declaration of a parameter, besides its name and annotation.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class _Fixed:
 
 @dataclass(frozen=True)
 class Attribute:
-    """What is declared of a fitted attribute besides its name and annotation; see `fitted`."""
+    """The declaration of a fitted attribute, besides its name and annotation; see `fitted`."""
 
     words: str
     text: str
@@ -133,7 +133,7 @@ def positional(
 ) -> Any:
     """Declare a parameter that comes first and may be given without its name; see `Parameter`.
 
-    It is for what scikit-learn passes so: the estimator inside a search. Without a default it must be given.
+    scikit-learn passes the estimator of a search without its name. Without a default it must be given.
     """
     return Parameter(default, kind, text, place="positional")
 
@@ -184,7 +184,7 @@ class Declared:
     _own_fields: ClassVar[dict[str, object]] = {}
     _parameters: ClassVar[dict[str, Parameter]] = {}
     _attributes: ClassVar[dict[str, Attribute]] = {}
-    # Parameters that are gone, and what to give in their place.
+    # Parameters that are gone, and their replacement.
     _gone: ClassVar[dict[str, str]] = {}
 
     def __init_subclass__(cls, **kwargs: object) -> None:
@@ -239,7 +239,7 @@ def _inherited(cls: type) -> dict[str, Parameter]:
 
 
 def _fitted_by(cls: type) -> dict[str, Attribute]:
-    """The attributes that `fit` sets: those of the method, then those of every estimator."""
+    """The attributes that `fit` sets: first the method's, then the ones of every estimator."""
     found: dict[str, Attribute] = {}
     for base in reversed(cls.__mro__):
         for name, field in vars(base).get("_own_fields", {}).items():

@@ -1,13 +1,13 @@
 """The frame of a private fit.
 
 A subclass gives two methods. ``read(X, y, groups, ...)`` checks the data and returns a `Problem`: the records and
-what of them is public. ``solve(session, problem)`` runs the method and returns a `Solution`. An estimator of your
-own plans in a third, ``releases(budget, shape)``: `FitPlan` shows the plans, and `solve` finds them in
+their public facts. ``solve(session, problem)`` runs the method and returns a `Solution`. An estimator of your own
+plans in a third, ``releases(budget, shape)``: `FitPlan` shows the plans, and `solve` finds them in
 ``problem.releases``.
 
 The order of a private fit: types of containers, parameters, the accountant's reservation, ``read``, the plan
-(`_make_plan`: what the family decides in `_decide`, warnings, facts of the report), the warnings before the first
-release, ``solve`` (in `_run`, with what a family puts around it), the warnings from released numbers, the recheck.
+(`_make_plan`: the family's decision in `_decide`, warnings, facts of the report), the warnings before the first
+release, ``solve`` (in `_run`, with the family's steps around it), the warnings from released numbers, the recheck.
 Nothing of the data is read before the reservation. Fitted attributes are set last. A failure before the first
 release hands the reservation back and leaves the estimator as it was.
 
@@ -85,17 +85,17 @@ class FitFrame(Declared, BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):  
         """Run the method: release statistics of the records through the session."""
 
     def _run(self, session: PrivacySession, problem: ProblemT) -> Solution:
-        """Run `solve`, and what a family of estimators puts around it."""
+        """Run `solve`, and the steps that a family of estimators puts around it."""
         return self.solve(session, problem)
 
     def _check_parameters(self) -> None:
         """Check the parameters together, before anything is read: each by itself is checked by its declaration."""
 
     def _decide(self, session: PrivacySession, problem: ProblemT) -> Decision:
-        """Decide from public numbers what the fit does, and refuse what it cannot do; nothing is released.
+        """Decide the fit from public numbers, and refuse a fit that cannot be done; nothing is released.
 
         An estimator of your own that has a method ``releases(budget, shape)`` plans its releases there; `solve`
-        finds what it returned in ``problem.releases``.
+        finds the plans in ``problem.releases``.
         """
         return decision_of(self, BudgetSplit(session), problem.records.shape)
 
@@ -147,8 +147,8 @@ class PrivateFit(FitFrame[ProblemT]):  # type: ignore[explicit-any]  # of the ba
     )
     accountant: BudgetAccountant | Literal[False] | None = parameter(
         described("BudgetAccountant or False"),
-        """Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``. False
-        charges none, also inside such a block.""",
+        """Charged with (epsilon, delta) by each fit. None takes the accountant of the
+        innermost ``with accountant:``. False charges none, also inside such a block.""",
         default=None,
         releases=False,
         place="last",
@@ -427,7 +427,7 @@ class PrivateFit(FitFrame[ProblemT]):  # type: ignore[explicit-any]  # of the ba
             raise ValueError("a plan needs the size of at least one owner, got none")
         for size in sizes:
             check_number("n_groups" if self.unit == "group" else "n_records", size, Integral, low=1)
-        # How many records an owner has is private where the owner is the unit.
+        # The number of an owner's records is private where the owner is the unit.
         return (1,) * len(sizes) if self._of_owners else tuple(map(int, sizes))
 
     def _plans_inside(self, made: FitPlan) -> tuple[FitPlan, ...]:
@@ -437,7 +437,7 @@ class PrivateFit(FitFrame[ProblemT]):  # type: ignore[explicit-any]  # of the ba
     # ---------------------------------------------------------------- warnings and report
 
     def _advice(self, session: PrivacySession, problem: ProblemT) -> Iterable[Advice]:
-        """Return warnings of what public numbers show, before the first release."""
+        """Return warnings from public numbers, before the first release."""
         return ()
 
     def _advice_on_delta(self, shape: PublicShape) -> Iterable[Advice]:
@@ -446,7 +446,7 @@ class PrivateFit(FitFrame[ProblemT]):  # type: ignore[explicit-any]  # of the ba
             small = 10.0 ** -len(str(10 * shape.n_units - 1))
             yield Advice(
                 f"delta={self.delta:g} is not below 1/n = 1/{shape.n_units}: a mechanism that "
-                f"publishes one whole {shape.unit} would pass; use delta={small:g} or less",
+                f"publishes one whole {shape.unit} would satisfy this guarantee; use delta={small:g} or less",
                 UserWarning,
             )
 
@@ -455,11 +455,11 @@ class PrivateFit(FitFrame[ProblemT]):  # type: ignore[explicit-any]  # of the ba
         return {}
 
     def _assumptions(self, problem: ProblemT) -> tuple[str, ...]:
-        """What the claim rests on besides the usual."""
+        """Assumptions of the claim, besides the usual ones."""
         return ()
 
     def _post_processing(self, solution: Solution) -> tuple[str, ...]:
-        """Lines for the report on what predictions make of released numbers; they hold such numbers only."""
+        """Lines for the report on the use of released numbers by predictions; they hold such numbers only."""
         return ()
 
     def _report(self, session: PrivacySession, problem: ProblemT, solution: Solution) -> PrivacyReport:
@@ -525,7 +525,7 @@ def _check_returned(found: object, wanted: type, method: str) -> None:
 def without_accountant(estimator: EstimatorT) -> EstimatorT:
     """Return an unfitted clone whose fits charge no accountant, also inside ``with accountant:``.
 
-    For fits inside a fit whose own session pays for what they release. Parts of a pipeline are unpaid too.
+    For fits inside a fit whose own session pays for their releases. Parts of a pipeline are unpaid too.
     """
     copy = clone(estimator)
     names = [name for name in copy.get_params() if name.split("__")[-1] == "accountant"]
@@ -547,7 +547,7 @@ def _count_records(X: object) -> int:
 
 
 def replace_fitted(estimator: BaseEstimator, fitted: dict[str, object]) -> None:
-    """Set the fitted attributes of a finished fit and drop those of the previous one."""
+    """Set the fitted attributes of a finished fit and drop the previous ones."""
     for name in [n for n in vars(estimator) if n.endswith("_") and not n.startswith("_") and n not in fitted]:
         delattr(estimator, name)
     for name, value in fitted.items():

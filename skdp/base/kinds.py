@@ -12,7 +12,7 @@ from skdp.privacy import BudgetAccountant, check_accountant, check_adjacency, ch
 
 
 class Kind(Protocol):
-    """What values a parameter takes."""
+    """The values that a parameter takes."""
 
     @property
     def words(self) -> str:

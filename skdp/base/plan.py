@@ -33,7 +33,7 @@ class Advice(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A planned part of the budget: how many releases take it, and for what.
+    """A planned part of the budget: its number of releases and their purpose.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ def steps_of(plans: object) -> tuple[Step, ...]:
 
 @dataclass(frozen=True)
 class Decision:
-    """What a family of estimators decides from public numbers.
+    """The decision of a family of estimators from public numbers.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class Budgeted(Protocol):
 
 @dataclass(frozen=True)
 class FitPlan:
-    """What a fit does with data of a shape; it holds public numbers only.
+    """The plan of a fit for data of a shape; it holds public numbers only.
 
     Attributes
     ----------
@@ -241,8 +241,8 @@ class BudgetSplit:
     """A share of a session's mu^2 (with delta = 0: of epsilon), for a method that divides all that it is given.
 
     Shares that the method plans are shares of this share. It releases through ``session``, which admits every
-    plan by itself, so that a wrong share is refused, not overspent. A method can take nothing of what was planned
-    before it. Plans and decisions keep shares, which are public numbers, and never a session.
+    plan by itself, so that a wrong share is refused, not overspent. A method can take nothing of the shares that
+    were planned before it. Plans and decisions keep shares, which are public numbers, and never a session.
 
     Attributes
     ----------
@@ -272,7 +272,7 @@ class BudgetSplit:
     def split(self, **shares: float | None) -> "tuple[BudgetSplit, ...]":
         """Divide by shares of this share: ``scales, steps = budget.split(scales=.1, steps=None)``.
 
-        None, for one of them, is what the other parts leave.
+        None, for one of them, is the rest that the other parts leave.
 
         Raises
         ------
@@ -307,7 +307,7 @@ class BudgetSplit:
         return share * self.share * self.whole
 
     def take(self, share: float, purpose: str, releases: int = 1) -> GaussianPlan:
-        """Plan releases that take this share together, or what is left; later steps have the rest."""
+        """Plan releases that take this share together, or the rest; later steps have the remainder."""
         share = min(share, self.left)  # the last one may be larger by a rounding
         self.left -= share
         return self.plan_gaussian(releases, share, purpose=purpose)

@@ -1,4 +1,4 @@
-"""What the two methods of an estimator return: the problem that `read` makes, and the solution of `solve`."""
+"""The results of an estimator's two methods: the problem that `read` makes, and the solution of `solve`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from skdp.privacy import PublicShape
 
 
 class Records(Protocol):
-    """What a problem holds: anything that says what is public about it."""
+    """The records of a problem: any object with a public shape."""
 
     @property
     def shape(self) -> PublicShape:
@@ -21,7 +21,7 @@ class Records(Protocol):
 
 @dataclass(frozen=True)
 class Problem:
-    """What `read` returns.
+    """The result of `read`.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class Problem:
     fitted : dict
         Public fitted attributes, with their trailing underscore.
     leaks : tuple of str
-        Lines for the report on what was taken from the data and is not covered by epsilon.
+        Lines for the report on facts that were taken from the data and that epsilon does not cover.
     plan : FitPlan, default=None
         `PrivateFit` puts it in before `solve`.
     """
@@ -42,13 +42,13 @@ class Problem:
 
     @property
     def decision(self) -> Decision:
-        """What the plan of the fit decides."""
+        """The decision of the fit's plan."""
         assert self.plan is not None  # the frame of a fit makes it before `solve`
         return self.plan.decision
 
     @property
     def releases(self) -> Any:  # type: ignore[explicit-any]  # what the author made
-        """What the estimator's method ``releases(budget, shape)`` returned: its plans."""
+        """The plans that the estimator's method ``releases(budget, shape)`` returned."""
         if self.plan is None or self.plan.decision.details is None:
             raise TypeError(
                 "solve reads problem.releases, but no releases were planned: give the estimator a method "
@@ -59,7 +59,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Solution:
-    """What `solve` returns: what the run released.
+    """The result of `solve`: the released numbers of a run.
 
     Attributes
     ----------

@@ -3,13 +3,13 @@
 No message quotes a cell of the data.
 
 scikit-learn's meta-estimators ask the signature of a model's `fit` whether they may hand weights to it. A private
-fit takes weights only where their public bound ``max_weight`` is declared. So the signature of the class names
-``sample_weight`` if its constructor has ``max_weight``, and that of an instance if a bound is declared. Then
-CalibratedClassifierCV and AdaBoostClassifier hand weights to a model that takes them, and BaggingClassifier draws
-rows of one that does not.
+fit takes weights only where their public bound ``max_weight`` is declared: the signature of the class names
+``sample_weight`` if its constructor has ``max_weight``, and the signature of an instance if a bound is declared.
+Then CalibratedClassifierCV and AdaBoostClassifier hand weights to a model that takes them, and BaggingClassifier
+draws rows of one that does not.
 
 The checks of scikit-learn ask a model that takes weights to treat weight 0 as a row that is left out. No private
-fit may: the number of records is public, and so is what the sums are divided by.
+fit may: the number of records is public, and so is the divisor of the sums.
 """
 
 import math
@@ -80,16 +80,16 @@ class _Fits(Protocol):
 class WatchedFit:
     """The attribute `fit` of a class of private fits, which notes who looks at it as `_Fit` does.
 
-    It holds what the class defines, or was given later, whatever that is: a function, a ``partialmethod``, a
-    property. A class that inherits a `fit` which is not watched, from a mixin, has one of these that passes on. It
-    looks for the method of the later bases at each look, so it hides none of them.
+    It holds any object that the class defines, or was given later: a function, a ``partialmethod``, a property. A
+    class that inherits a `fit` which is not watched, from a mixin, has one of these that passes on. It looks for
+    the method of the later bases at each look, so it hides none of them.
 
     Parameters
     ----------
     owner : type
         The class that has the attribute.
     own : object, default=None
-        Its own `fit`; None is that of its bases.
+        Its own `fit`; None is the `fit` of its bases.
     """
 
     def __init__(self, owner: type, own: object = None) -> None:
@@ -283,7 +283,7 @@ def _without_cells(text: str, estimator: BaseEstimator, X: ArrayLike, y: ArrayLi
         )
     if "inhomogeneous" in text:
         return "X must be a table: every row needs one number for each feature"
-    # How many rows there are is private where groups are the unit, and under add-remove.
+    # The number of rows is private where groups are the unit, and under add-remove.
     if "inconsistent numbers of samples" in text:
         return "Found input variables with inconsistent numbers of samples: X and y need one entry a row"
     if text.startswith("y should be a 1d array"):

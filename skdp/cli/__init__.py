@@ -1,8 +1,8 @@
 """The command ``skdp``: a demonstration, plans, their costs, noise for a budget, data sets, ledgers, joint fits.
 
-Only argparse is imported here; a command brings in what it needs when it runs. Exit status: 0 done,
-1 something failed that the user did not type (no connection, no space), 2 bad input. With ``--json``
-standard output holds one JSON document and nothing else.
+Only argparse is imported here; a command imports its own modules when it runs. Exit status: 0 done, 1 something
+failed that the user did not type (no connection, no space), 2 bad input. With ``--json`` standard output holds one
+JSON document and nothing else.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from skdp._version import __version__
 
 __all__ = ["build_parser", "main"]
 
-# As skdp.privacy.adjacency.ADJACENCIES, whose import would delay the first line.
+# The same as skdp.privacy.adjacency.ADJACENCIES, whose import would delay the first line.
 _ADJACENCIES = ("replace-one", "zero-out", "add-remove")
 Add = partial[argparse.ArgumentParser]  # adds a command that takes --json
 _MOST_STEPS = 10**9  # releases that an argument may ask for; a choice, not tuned
@@ -80,7 +80,7 @@ def _add_plan(parser: argparse.ArgumentParser, of_n: str) -> None:
         choices=_ADJACENCIES,
         default="replace-one",
         metavar="A",
-        help="what one record may do: replace-one (default), zero-out or add-remove",
+        help="change of one record: replace-one (default), zero-out or add-remove",
     )
     _add_sampling(parser, of_n)
 
@@ -130,8 +130,8 @@ def _add_demo(add: Add) -> None:
 def _add_plan_of_a_fit(add: Add) -> None:
     plan = add(
         "plan",
-        help="what would a fit do with my data?",
-        description="What an estimator would do with data of a shape: sizes, parts of the budget, expected signal "
+        help="preview of a fit from the shape of the data",
+        description="Preview of a fit from the shape of the data: sizes, parts of the budget, expected signal "
         "and warnings. No data are read, and nothing is charged.",
     )
     plan.add_argument("estimator", metavar="ESTIMATOR", help="such as DPLogisticRegression")
@@ -140,9 +140,9 @@ def _add_plan_of_a_fit(add: Add) -> None:
         "--n",
         type=_counts,
         metavar="N",
-        help="number of records; of several owners that of each, as 400,300,80",
+        help="number of records; for several owners one number each, as 400,300,80",
     )
-    plan.add_argument("--n-groups", type=_counts, metavar="N", help="the same of groups, for --param unit=group")
+    plan.add_argument("--n-groups", type=_counts, metavar="N", help="number of groups, for --param unit=group")
     plan.add_argument("--n-features", type=_count, default=1, metavar="D", help="number of columns (default: 1)")
     plan.add_argument("--n-classes", type=_integer(2, 2**53), metavar="K", help="of a classifier (default: 2)")
     plan.add_argument("--sparse", action="store_true", help="X is a CSR matrix")
@@ -159,7 +159,7 @@ def _add_plan_of_a_fit(add: Add) -> None:
 
 
 def _add_costs(add: Add) -> None:
-    epsilon = add("epsilon", help="what did this cost?", description="Epsilon of T Gaussian releases.")
+    epsilon = add("epsilon", help="epsilon of a number of releases", description="Epsilon of T Gaussian releases.")
     epsilon.add_argument(
         "--noise-multiplier",
         type=_positive,
@@ -168,7 +168,7 @@ def _add_costs(add: Add) -> None:
         help="noise std / L2 sensitivity under the adjacency",
     )
     _add_plan(epsilon, "public number of records that samples are drawn from; needs --batch-size")
-    calibrate = add("calibrate", help="which noise do I need?", description="Noise for T Gaussian releases.")
+    calibrate = add("calibrate", help="noise for a budget", description="Noise for T Gaussian releases.")
     calibrate.add_argument("--epsilon", type=_positive, required=True, metavar="E", help="the budget")
     _add_plan(
         calibrate,
@@ -186,14 +186,16 @@ def _add_costs(add: Add) -> None:
 def _add_files(add: Add) -> None:
     data = add("data", help="list, fetch or locate data sets", description="Data sets of skdp.datasets.")
     data.add_argument("action", choices=("list", "fetch", "where"))
-    data.add_argument("name", nargs="?", metavar="NAME", help="what to fetch; see `skdp data list`")
+    data.add_argument("name", nargs="?", metavar="NAME", help="name of a data set; see `skdp data list`")
     ledger = add(
-        "ledger", help="what was spent, and what is left", description="The fits charged to a ledger file."
+        "ledger",
+        help="spent and remaining budget of a ledger file",
+        description="The fits charged to a ledger file.",
     )
     ledger.add_argument("file", metavar="FILE", help="the path= of a BudgetAccountant")
     verify = add(
         "verify",
-        help="does a model card claim what its ledger costs?",
+        help="check of a model card against its ledger",
         description="Recompute epsilon from the ledger in a model card of privacy_.card, by other code than the "
         "fit, and compare all words of the card with the ledger. Exit status 0: verified; 1: not verified; 2: no "
         "card.",
@@ -228,9 +230,9 @@ def _add_party(add: Add) -> None:
         nargs=2,
         type=float,
         metavar=("EPSILON", "DELTA"),
-        help="of a new ledger, which needs it: what all plans of this party may cost together",
+        help="limit of a new ledger, which needs it: budget of all plans of this party together",
     )
-    party.add_argument("--out", default=".", metavar="DIR", help="folder of what is written (default: here)")
+    party.add_argument("--out", default=".", metavar="DIR", help="folder of the output files (default: here)")
     party.add_argument(
         "--listen",
         type=_address,
@@ -295,7 +297,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, default=None
-        Arguments; None takes those of the process.
+        Arguments; None takes ``sys.argv[1:]``.
 
     Returns
     -------

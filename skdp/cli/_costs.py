@@ -99,7 +99,7 @@ def _explain(plan: dict[str, Any], chosen: str) -> str:
 
 
 def epsilon(arguments: argparse.Namespace) -> None:
-    """Print what a plan costs."""
+    """Print the cost of a plan."""
     if arguments.n is not None and arguments.batch_size is None:
         raise BadInput("argument --n: needs --batch-size")
     plan, z = _plan(arguments), arguments.noise_multiplier

@@ -1,4 +1,4 @@
-"""``skdp demo``: what privacy costs on real health-insurance records, and whom it protects.
+"""``skdp demo``: accuracy against epsilon on real health-insurance records, for rows and persons.
 
 The first line is printed before anything heavy is imported. Everything runs on all training rows.
 """
@@ -125,7 +125,7 @@ def _load(seed: int | None) -> dict[str, object]:
         "n_test_rows": len(test),
         "n_test_persons": len(set(hie.person[test].tolist())),
         "n_features": hie.data.shape[1],
-        # Of the test rows, which are here to measure with.
+        # Accuracy of the majority class on the test rows.
         "baseline": float(max(hie.target[test].mean(), 1 - hie.target[test].mean())),
     }
 

@@ -24,7 +24,7 @@ def _list(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(dumps(entries))
         return
-    rows: list[list[object]] = [["name", "rows", "features", "here", "what it is"]]
+    rows: list[list[object]] = [["name", "rows", "features", "here", "title"]]
     for entry in entries:
         features = "text" if entry["n_features"] is None else f"{entry['n_features']:,}"
         here = "yes" if entry["available"] else "no"
@@ -65,7 +65,7 @@ def _fetch(arguments: argparse.Namespace) -> None:
 
 
 def ledger(arguments: argparse.Namespace) -> None:
-    """Print what was charged to a ledger file."""
+    """Print the charges of a ledger file."""
     from skdp.privacy import read_ledger
 
     try:

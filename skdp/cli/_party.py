@@ -36,7 +36,7 @@ def party(arguments: argparse.Namespace) -> None:
 
 
 def _with_notes(error: BaseException) -> str:
-    """What happened, and below it what it cost and what can be done."""
+    """The error, and below it its cost and the repair."""
     return "\n".join([str(error), *getattr(error, "__notes__", [])])
 
 
@@ -50,7 +50,7 @@ def _say_the_end(arguments: argparse.Namespace, error: KeyboardInterrupt) -> Non
 
 @contextmanager
 def _ended_like_ctrl_c() -> Iterator[None]:
-    """Let SIGTERM do what Ctrl-C does: the other parties are told, and what was only reserved is handed back."""
+    """Let SIGTERM do what Ctrl-C does: the other parties are told, and a reserved budget is handed back."""
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may have handlers
         return
@@ -145,4 +145,4 @@ def _example(arguments: argparse.Namespace) -> None:
         return
     print(f"plan {plan.id}, hash {plan.hash[:12]}. Now, each in a terminal of its own:")
     print("\n".join(commands))
-    print("--ceiling is what all plans of a hospital may cost together; each keeps one ledger for all of them.")
+    print("--ceiling is the budget of all plans of a hospital together; each keeps one ledger for all of them.")

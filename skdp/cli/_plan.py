@@ -1,4 +1,4 @@
-"""``skdp plan``: what a fit would do with data of a shape, without data and without a charge."""
+"""``skdp plan``: preview of a fit from the shape of the data, without data and without a charge."""
 
 import argparse
 import difflib

@@ -11,7 +11,7 @@ class BadInput(Exception):
 
 
 class Failed(Exception):
-    """What was asked for is possible, but did not succeed here: exit status 1."""
+    """The request is possible, but did not succeed here: exit status 1."""
 
 
 def rounded_up(value: float, digits: int = 6) -> str:
@@ -20,7 +20,7 @@ def rounded_up(value: float, digits: int = 6) -> str:
 
 
 def rounded_down(value: float, digits: int = 6) -> str:
-    """What is left of a budget, rounded down to a few digits."""
+    """The remaining budget, rounded down to a few digits."""
     return _rounded(value, digits, ROUND_FLOOR)
 
 

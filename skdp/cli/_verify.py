@@ -8,7 +8,7 @@ from skdp.cli._text import BadInput, Failed, dumps, rounded_up
 
 
 def verify(arguments: argparse.Namespace) -> None:
-    """Check a card; what does not hold is a failure. Text of the file is printed without control characters."""
+    """Check a card; a false statement is a failure. Text of the file is printed without control characters."""
     from skdp.privacy import verify_card
     from skdp.privacy.report.card import UNCHECKED
     from skdp.privacy.report.text import plain
@@ -31,7 +31,7 @@ def verify(arguments: argparse.Namespace) -> None:
             recomputed = rounded_up(found["recomputed"], 9)
             print(f"recomputed  epsilon {recomputed}, of these releases, by other code than the fit")
         if found["text_checked"] and found["verified"]:
-            print("words       every word and number on the card says what its ledger says")
+            print("words       every word and number on the card agrees with its ledger")
     if not found["verified"]:
         problems = (f"- {plain(line)}" for line in found["problems"])
         raise Failed("\n".join(["the card is not verified", *problems]))

@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class DataFile:
-    """One form of one file; the first checksum is that of `url`."""
+    """One form of one file; the first checksum is for the file at `url`."""
 
     path: str
     sha256: tuple[str, ...] = ()
@@ -27,10 +27,10 @@ def official_form(forms: Forms) -> DataFile:
 class Dataset:
     """All that differs between two fetchers.
 
-    `files[subset]` lists the needed files, each in all its forms. `read` takes the paths, the subset
-    and this object, and returns ``data``, ``target`` and what else the Bunch
-    holds. `library` asks another library for the records when no file is at hand: it takes the
-    subset and the options of a fetcher, and returns what `read` returns.
+    `files[subset]` lists the needed files, each in all its forms. `read` takes the paths, the subset and this
+    object, and returns ``data``, ``target`` and the other entries of the Bunch. `library` asks another library for
+    the records when no file is at hand: it takes the subset and the options of a fetcher, and returns the same as
+    `read`.
     """
 
     title: str
@@ -39,7 +39,7 @@ class Dataset:
     n_features: int | None
     n_rows: dict[str, int]
     read: Callable[[Sequence[Path], str, "Dataset"], dict[str, Any]]
-    # For the docstring: the summary, a paragraph, and what `data` and `target` hold.
+    # For the docstring: the summary, a paragraph, and the contents of `data` and `target`.
     summary: str
     description: str
     data: str

@@ -14,8 +14,8 @@ from skdp.datasets.bunch import import_pandas, make_bunch
 
 _MODULE = "skdp.datasets.data"
 _FILE = "rand_hie.csv.xz"
-# A list of what may be a feature, not of what may not: no outcome of the year (visits, admissions,
-# dollars), not the identifier zper, and not its leading digit, the site.
+# The columns that may be features: no outcome of the year (visits, admissions, dollars), not the identifier zper,
+# and not its leading digit, the site.
 _FEATURES = [
     "plan", "coins", "tookphys", "year", "black", "income", "xage", "female",
     "educdec", "time", "num", "mhi", "disea", "physlm", "ghindx", "mdeoff",
@@ -94,7 +94,7 @@ def load_rand_hie(*, target: str = "any_visit", return_X_y: bool = False, as_fra
         feature_names, target_names : list of str
             Names of the columns and of the target.
         DESCR : str
-            Source, license, variables, and what is sensitive.
+            Source, license, variables, and sensitive columns.
         filename, data_module : str
             The file inside the package.
     (data, target) : tuple

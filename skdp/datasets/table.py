@@ -1,13 +1,13 @@
-"""The table of data sets: what they are, and how their files are read.
+"""The table of data sets: their descriptions, and the readers of their files.
 
 ``data/files.tsv`` lists the files, their addresses and checksums. A file may be in the data folder in several
 forms (the official one, a recompressed one). Each form has its own checksums. A form without a known checksum or
 address is never downloaded: the user puts it in place, and the number of rows is checked instead.
 
-Checksums of recompressed files are those of the project's own copies. Checksums of official files: a9a, ijcnn1,
+Checksums of recompressed files were taken from the project's own copies. Checksums of official files: a9a, ijcnn1,
 adult, MNIST, Fashion-MNIST, IMDb, CIFAR-10, SVHN, Spambase and Brown were found alike in several independent
-public registries. KDD Cup 99 10 % is the one of scikit-learn. ``corrected.gz`` was found in one registry. Reuters,
-Abalone, Housing and the stop words are those of the copies that their addresses name.
+public registries. KDD Cup 99 10 % has the checksum of scikit-learn. ``corrected.gz`` was found in one registry.
+Reuters, Abalone, Housing and the stop words have the checksums of the copies at their addresses.
 """
 
 from dataclasses import replace
@@ -62,7 +62,7 @@ _DESCRIBED = {
         read=readers.read_libsvm,
         summary="a9a: census income above 50,000 dollars, 123 binary features",
         description="32,561 training and 16,281 test rows, 13.9 ones in a row on average. The "
-        "records are those of UCI Adult; sensitive are race, sex, marital status and income.",
+        "records come from UCI Adult; sensitive are race, sex, marital status and income.",
         data=_SPARSE.format(123),
         target=_SIGNS,
     ),

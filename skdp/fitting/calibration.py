@@ -1,7 +1,7 @@
-"""The last release of a private regression: how far its predictions may be believed.
+"""Calibration: the last release of a private regression, a factor for its predictions and a shift.
 
-A fit releases coefficients whose noise may hide what they say. So the targets are regressed once more on one
-feature, what the released model predicts. The moments of two numbers a record have little noise, however many
+A fit releases coefficients whose noise may hide their signal, and the targets are regressed once more on one
+feature, the predictions of the released model. The moments of two numbers a record have little noise, however many
 coefficients there are. Their slope shrinks all coefficients, and their mean moves the intercept. Where nothing is
 left of a prediction, the model predicts the released centre of the targets.
 """
@@ -57,13 +57,13 @@ def calibrate(
 ) -> Calibration:
     """Release the moments of predictions and targets, and find factor and shift from them.
 
-    The noise of a slope is proportional to the half-width of what is regressed. So residuals take the place of the
-    targets where their half-width, which is released, is smaller.
+    The noise of a slope is proportional to the half-width of the regressed numbers: residuals take the place of
+    the targets where their half-width, which is released, is smaller.
 
     Parameters
     ----------
     records : PrivateRecords
-        With centred targets; the intercept's feature is that of ``theta``.
+        With centred targets, and with the intercept's feature of ``theta``.
     theta : ndarray of shape (n_parameters,)
         Released coefficients.
     half_width : float
@@ -93,10 +93,10 @@ def calibrate(
 
 
 def released_shift(budget: BudgetSplit, records: PrivateRecords, theta: np.ndarray, half_width: float) -> float:
-    """Release the mean of what a linear model leaves of the targets, shrunk by what is known of its noise.
+    """Release the mean residual of a linear model, shrunk by the known variance of its noise.
 
     The released centre is a median, and clipped gradients do not find a mean either. A single number has little
-    noise. So residuals are clipped as far out as that noise allows, by public numbers: tails count for the mean.
+    noise, and public numbers clip residuals as far out as this noise allows, because tails count for the mean.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ class CalibrationMoments:
     skew: float
 
     def solve(self, known: float, largest: float) -> Calibration:
-        """Find factor and shift; ``known`` is the factor of what was subtracted from the targets."""
+        """Find factor and shift; ``known`` is the factor of the predictions subtracted from the targets."""
         matrix, off = self.matrix, self.noise / math.sqrt(2.0)
         square, cross = float(matrix[0, 0]), float(matrix[0, -1]) * self.scale
         if not self.constant:
@@ -168,7 +168,7 @@ class CalibrationMoments:
 
 @dataclass(frozen=True)
 class Slope:
-    """What was released of a slope: a moment, the standard deviation of its noise, and the moment to divide by."""
+    """The released numbers of a slope: a moment, the deviation of its noise, and the moment to divide by."""
 
     cross: float
     doubt: float
@@ -177,8 +177,8 @@ class Slope:
     def factor(self, known: float, largest: float) -> float:
         """Posterior mean of ``known`` plus the slope.
 
-        The mean has the least expected squared error. The prior says that predictions are worth nothing, or about
-        what they say, or something between.
+        The mean has the least expected squared error. The prior holds that predictions should be multiplied by 0,
+        by about 1, or by a number between.
         """
         spread = max(self.doubt / self.square, DEFAULTS.calibration.min_deviation)
         factors, weights = _prior(DEFAULTS.calibration)

@@ -1,8 +1,7 @@
 """The decision of a linear model, and the closing steps around its method, which take a part of the budget.
 
-A fit runs the list of its closing steps around its method, the first outermost. Each step plans its part
-and leaves the rest to what it encloses, in the decision as in the releases. `TargetUnits` is the step of
-most regressions.
+A fit runs the list of its closing steps around its method, the first outermost. Each step plans its part and
+leaves the rest to the enclosed steps, in the decision as in the releases. Most regressions use `TargetUnits`.
 """
 
 import math
@@ -178,8 +177,8 @@ LARGEST_RANGE = 0.3  # largest part of mu^2 for centre and half-width, if the un
 CALIBRATION = 0.1  # least part of mu^2 for the calibration
 MEAN, MEAN_EFFECTIVE_N, LARGEST_MEAN = 0.05, 70.0, 0.2  # part of mu^2 for the mean residual
 # Units times mu below which all coefficients are 0, and more for each root of the number of features. No slope can
-# be told from noise there, and even a mean takes most of the budget. The parts of mu^2 are those of the range and
-# of the mean. The method runs on the rest, so that what it refuses is refused, and what it reports is there.
+# be told from noise there, and even a mean takes most of the budget. The parts of mu^2 pay for the range and for
+# the mean. The method runs on the rest, so that its refusals and its report are there.
 MIN_EFFECTIVE_N, EACH = 45.0, 8.0
 CONSTANT_PARTS = (0.6, 0.3)
 CALIBRATION_ANSWERS = 60  # `grown_share` of so many questions
@@ -194,7 +193,7 @@ def _effective_n(session: PrivacySession, n_units: int) -> float:
 
 @dataclass(frozen=True)
 class TargetUnits:
-    """How a private regression starts and closes, in public numbers.
+    """The first and the last releases of a private regression, in public numbers.
 
     Centre and half-width of y are released first. The fit sees centred targets, and its coefficients are
     calibrated (`skdp.fitting.calibration`). The centre is added to the intercept in the end. With very few
@@ -210,7 +209,7 @@ class TargetUnits:
     searched : bool or None
         Whether centre and half-width of the targets may be released; None where delta > 0 allows Gaussian noise.
     calibrates : bool
-        Whether the coefficients are calibrated; those of weighted records and of the user's own steps are not.
+        Whether the coefficients are calibrated; fits of weighted records and with the user's own steps are not.
     needs_reach : bool
         Whether the method needs the half-width of the targets by itself.
     largest_factor : float

@@ -17,7 +17,7 @@ from skdp.fitting.utility import Facts, utility_warnings
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape, accounting
 
 Array = NDArray[np.float64]
-MOST_VALUES = 64  # of one column that are released, if there are no bins: answers of searches, means, variances
+MOST_VALUES = 64  # most released numbers of a column without bins: answers of searches, means, variances
 
 
 class ColumnProblem(Problem):
@@ -56,7 +56,7 @@ class ColumnFit(PrivateFit[ColumnProblem]):
         return self.bounds is None
 
     def _searches_in(self, problem: ColumnProblem) -> bool:
-        """The same, where it depends on what is public of the table."""
+        """Whether the fit searches for the scale of the columns, where public facts of the table decide."""
         return self._searches()
 
     def _values_per_column(self) -> int:

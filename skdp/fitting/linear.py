@@ -44,7 +44,7 @@ else:
 
 
 def count_assumption(problem: Problem) -> tuple[str, ...]:
-    """What the bound of a minimiser's rounding errors assumes if ``n_public`` is given."""
+    """The assumption of the bound of a minimiser's rounding errors if ``n_public`` is given."""
     if problem.records.shape.n_public is None:
         return ()
     kind = problem.records.shape.unit
@@ -63,7 +63,7 @@ class LinearFit(_Frame):
 
     A method gives ``solve(session, problem)``, and plans in ``releases(budget, shape)``, or in `_method` where it
     decides more. It closes with the steps of `_closing`: a classifier's scores are recalibrated, a regressor names
-    its own steps. They take their part of the budget first; ``problem.budget`` is what they leave to `solve`.
+    its own steps. They take their part of the budget first; ``problem.budget`` is the rest, for `solve`.
     """
 
     fit_intercept: bool = parameter(
@@ -205,7 +205,7 @@ class LinearFit(_Frame):
         return shape.n_units * accounting.gaussian_mu(self.epsilon, self.delta)
 
     def _released_advice(self, problem: Problem, solution: Solution) -> tuple[Advice, ...]:
-        """Warnings of what released numbers show."""
+        """Warnings from released numbers."""
         found, shape = cast("Mapping[str, float]", solution.attributes), problem.records.shape
         searched = [x for x in NORMS if isinstance(getattr(self, x, None), str) and f"{x}_" in found]
         huber = isinstance(problem.loss, HuberLoss) and getattr(self, "loss", None) == "huber"
@@ -304,8 +304,8 @@ class LinearFit(_Frame):
         Raises
         ------
         TypeError
-            If the predictions are not those of a model of scikit-learn: a classifier or `DPSparseERM` with a loss
-            of your own, and `DPSparseERM` with a classification loss, whose `predict` returns probabilities.
+            If no model of scikit-learn has these predictions: a classifier or `DPSparseERM` with a loss of your
+            own, and `DPSparseERM` with a classification loss, whose `predict` returns probabilities.
 
         Examples
         --------
@@ -323,7 +323,7 @@ class LinearFit(_Frame):
             require_probabilities(self)
             made = logistic_regression(self, self.coef_.copy(), self.intercept_)
         else:
-            # scikit-learn would take a sparse coefficient for that of several targets.
+            # scikit-learn would take a sparse coefficient for the coefficients of several targets.
             coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
             made = linear_regression(self, coef, self.intercept_)
         return cut_export(self, with_columns(made, self))

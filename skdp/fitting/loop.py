@@ -173,7 +173,7 @@ class DistanceOverGradients:
 
 
 class SparseDistanceOverGradients(DistanceOverGradients):
-    """The same without momentum, for noise in a few coordinates of each gradient.
+    """`DistanceOverGradients` without momentum, for noise in a few coordinates of each gradient.
 
     With E_t the variance of the noise of g_t summed over its coordinates, which replaces ``d sd^2``::
 
@@ -199,8 +199,8 @@ class AcceleratedStep:
     """Nesterov's momentum on steps of a given size, restarted when it points uphill; for exact gradients.
 
     The gradient is taken at x_t + b_t (x_t - x_{t-1}), x_t the thresholded points (restart: O'Donoghue & Candes
-    2015). Only fits without clipping and noise use it, because noise would make the momentum useless. The output
-    is the last iterate.
+    2015). Only fits without clipping and noise use it, because noise would cancel the gain of the momentum. The
+    output is the last iterate.
     """
 
     def __init__(self, learning_rate: float, start: np.ndarray) -> None:
@@ -260,14 +260,14 @@ def keep_largest(theta: np.ndarray, s: int, n_features: int) -> np.ndarray:
 # Gives the gradient at a point in an iteration (an array, or what else the step rule takes), and the size of its
 # noise in the unit of the step rule; 0 where the rule does not read it.
 GradientAt = Callable[[np.ndarray, int], tuple[Any, float]]
-# What is kept of a point.
+# Keeps a part of a point.
 Project = Callable[[np.ndarray], np.ndarray]
 
 
 class NoisyGradient:
     """Releases the clipped mean gradient of the loss, and adds the gradient of the penalty.
 
-    `PrivateRecords.mean_gradient` says what is summed; `PrivacySession.gaussian` has the kernel clip and sum, and
+    `PrivateRecords.mean_gradient` describes the sum; `PrivacySession.gaussian` has the kernel clip and sum, and
     draws the noise.
 
     Parameters

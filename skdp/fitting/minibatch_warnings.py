@@ -1,4 +1,4 @@
-"""Facts of nets and vectors of words before their fit, and what each tells; all are public numbers.
+"""Facts of nets and vectors of words before their fit, and the warnings of each; all are public numbers.
 
 `skdp.fitting.utility` decides by its table of thresholds whether units are few, or tokens very common.
 """
@@ -17,7 +17,7 @@ SMALLEST_SIDE = 8  # from which so many columns are rather an image than a table
 
 @dataclass(frozen=True)
 class NetFacts:
-    """Of a net.
+    """Facts of a net.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class NetFacts:
     bounded_by: str = ""
 
     def told(self, unit: str, about: str, is_low_dimensional: bool) -> Iterator[str]:
-        """What they tell; ``about`` says how many units there are, and these may be few for the net."""
+        """Warnings of these facts; ``about`` states the number of units, which may be few for the net."""
         if self.other_inputs:
             yield (
                 "parameters_init was trained on inputs of one scale, and this fit releases another: give both "
@@ -48,7 +48,7 @@ class NetFacts:
         if self.second_momentum > 0:
             yield (
                 f"RecursiveMomentum has a momentum of its own, and momentum={self.second_momentum:g} on top of it "
-                "does harm: give optimizer=SGD(momentum=0)"
+                "lowers the accuracy: give optimizer=SGD(momentum=0)"
             )
         if self.bounded_by:
             yield (
@@ -57,14 +57,14 @@ class NetFacts:
             )
         if is_low_dimensional:
             yield (
-                f"{about} for a net of {self.n_parameters} parameters: most of what it learns may be noise; use "
+                f"{about} for a net of {self.n_parameters} parameters: its weights may be mostly noise; use "
                 f"a smaller net, more {unit}s, a larger epsilon or a linear model"
             )
 
 
 @dataclass(frozen=True)
 class WordFacts:
-    """Of a table of words: its signal as in `NetFacts`, and whether it is the smallest table there can be.
+    """Facts of a table of words: its signal as in `NetFacts`, and whether it is the smallest table there can be.
 
     Of a private vocabulary also the groups that need a word which is their only one, and most words of a group.
     """
@@ -77,17 +77,17 @@ class WordFacts:
     most: int = 0
 
     def told_of_few(self, shape: PublicShape, epsilon: float) -> str:
-        """What they tell where units are few."""
+        """The warning where units are few."""
         units = shape.counted().replace("record", "window")
         counted = f"{self.n_words} word" if self.n_words == 1 else f"{self.n_words} words"
         return (
             f"{units} at epsilon={epsilon:g} are few for {'even ' if self.least else ''}a table of "
-            f"{counted} and {self.n_numbers} numbers: most of what it learns may be noise; use fewer words, a "
+            f"{counted} and {self.n_numbers} numbers: its vectors may be mostly noise; use fewer words, a "
             "smaller vector_size or a larger epsilon"
         )
 
     def told_of_release(self, n_units: int) -> Iterator[str]:
-        """What they tell of the release of the words."""
+        """Warnings of the release of the words."""
         wanted = self.threshold * math.sqrt(self.most)
         if wanted > n_units:
             yield (
@@ -101,14 +101,14 @@ class WordFacts:
 
 @dataclass(frozen=True)
 class ImageFacts:
-    """Of images: their public shape and the type of their numbers, as they were given.
+    """Facts of images: their public shape and the type of their numbers, as they were given.
 
     Attributes
     ----------
     shape : tuple of int
         Height, width and channels of an image.
     named : bool
-        Whether X holds images, or ``image_shape`` says what a row holds.
+        Whether X holds images, or ``image_shape`` gives the image in a row.
     dtype : dtype or None
         None where it is not known.
     high : float or None
@@ -121,7 +121,7 @@ class ImageFacts:
     high: float | None
 
     def told(self) -> Iterator[str]:
-        """What they tell."""
+        """Warnings of these facts."""
         (height, width, channels), dtype = self.shape, self.dtype
         if height in CHANNELS_FIRST and height < min(width, channels):
             yield (
@@ -148,7 +148,7 @@ class ImageFacts:
 
 @dataclass(frozen=True)
 class StepFacts:
-    """Of what the steps release.
+    """Facts of the releases of the steps.
 
     Attributes
     ----------
@@ -184,7 +184,7 @@ class StepFacts:
     batch_size: int = 1
 
     def told(self, are_common: bool) -> Iterator[str]:
-        """What they tell; a step may change the vectors of very common tokens only."""
+        """Warnings of these facts; a step may change the vectors of very common tokens only."""
         if self.is_one_epoch:
             yield (
                 "all steps are one epoch, in which cooling leaves the rate of sparsification at 0: use more "

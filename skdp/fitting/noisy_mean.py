@@ -30,9 +30,9 @@ from skdp.privacy import (
 )
 
 Vector = NDArray[np.float64]
-# Of rows and targets: the pieces of their gradients.
+# Called with rows and targets; returns the pieces of their gradients.
 PiecesOf = Callable[[Matrix, Vector | None], Sequence[Piece]]
-# Of a mean and its batch: what is released of them.
+# Called with a mean and its batch; returns the released values.
 Release = Callable[[BoundedStatistic, Batch], "Vector | FewEntries"]
 
 
@@ -64,7 +64,7 @@ def each_once(rows: NDArray[np.int64], n_table: int) -> list[SparseRows]:
 
 @dataclass(frozen=True)
 class Gradients:
-    """How a family computes the gradients of its records.
+    """The gradients of the records of a family.
 
     Attributes
     ----------
@@ -87,12 +87,12 @@ class Gradients:
 
 @dataclass(frozen=True)
 class Clipping:
-    """How gradients are clipped.
+    """The clipping of gradients.
 
     Attributes
     ----------
     norm : float
-        Largest l2 norm of what a unit adds.
+        Largest l2 norm of a unit's addend.
     method : str
         "materialized", "ghost", "microbatch", "one-by-one" or "projections", as
         `PrivateRecords.gradient_sum` has them.
@@ -112,7 +112,7 @@ class Clipping:
 
     @property
     def together(self) -> int:
-        """How many records are clipped as one: the sum is over so many times fewer gradients."""
+        """Number of records that are clipped as one: the sum is over so many times fewer gradients."""
         return self.microbatch_size or 1
 
     def moves(self, adjacency: str) -> float:
@@ -147,18 +147,18 @@ class StepNoise(NamedTuple):
 
 @dataclass(frozen=True)
 class NoisyMean:
-    """What a step releases: the mean of a batch's clipped gradients, with Gaussian noise (DP-SGD).
+    """The release of a step: the mean of a batch's clipped gradients, with Gaussian noise (DP-SGD).
 
     A plan asks for `releases`, `noise`, `utility` and `facts`, which follow from public numbers; the fit asks for
     the function of `begin` once, and calls it in each step. Another way is a class like this one, which inherits
-    what is the same, and a `GradientEstimator` that makes it.
+    the common methods, and a `GradientEstimator` that makes it.
     """
 
     clipping: Clipping
     scans: ClassVar[bool] = False  # whether entries are chosen by the sparse vector technique
 
     def releases(self, n_iter: int, batch_size: int, size: int) -> tuple[BatchGroup, ...]:
-        """What `PrivacySession.plan_batches` plans for all steps; ``size`` is the length of a gradient."""
+        """The releases of all steps, for `PrivacySession.plan_batches`; ``size`` is the length of a gradient."""
         count = self.clipping.n_projections
         return (BatchGroup(n_iter, batch_size, extra=ProjectedNorms(count) if count else None),)
 
@@ -174,7 +174,7 @@ class NoisyMean:
         return steps
 
     def facts(self) -> dict[str, object]:
-        """Public numbers for the report, beside those of the clipping."""
+        """Public numbers for the report, besides the facts of the clipping."""
         return {}
 
     def sparsity(self, plan: BatchPlan, adjacency: str, size: int) -> float:
@@ -215,7 +215,7 @@ def clipped_mean(
 
 
 class GradientEstimator:
-    """Makes a `NoisyMean`: the word "mean", and what other objects for ``gradient_estimator=`` inherit.
+    """Makes a `NoisyMean`: the word "mean", and the base of other objects for ``gradient_estimator=``.
 
     Attributes
     ----------
@@ -249,7 +249,7 @@ class GradientEstimator:
         """Raise unless the other parameters of a net fit."""
 
     def engine(self, clipping: Clipping) -> NoisyMean:
-        """What releases the gradients of the steps."""
+        """Return the object that releases the gradients of the steps."""
         return NoisyMean(clipping)
 
 

@@ -1,4 +1,4 @@
-"""What is done with released gradients: momentum, Adam, schedules, averages, Laplacian smoothing.
+"""Post-processing of released gradients: momentum, Adam, schedules, averages, Laplacian smoothing.
 
 The gradients are private already, so all of this is post-processing and costs no budget. The rules here are step
 rules of `skdp.fitting.loop.descend`.
@@ -66,7 +66,7 @@ def sum_of_squares(schedule: str, n_iter: int) -> float:
 
 @dataclass(frozen=True)
 class Rule:
-    """How a step follows from the released gradients.
+    """The step that follows from the released gradients.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class _Steps(Declared, BaseEstimator):
 
     @property
     def _decay(self) -> float:
-        """What `Rule` calls momentum."""
+        """The momentum of `Rule`."""
         raise NotImplementedError
 
     def rule(self, schedule: str, average: float | None) -> Rule:
@@ -138,7 +138,7 @@ class _Steps(Declared, BaseEstimator):
 
 @document()
 class SGD(_Steps):
-    """Steps along the released gradient and what is left of earlier ones, for ``optimizer=`` of an estimator.
+    """Steps along the released gradient and a decaying sum of earlier ones, for ``optimizer=`` of an estimator.
 
     Examples
     --------
@@ -302,7 +302,7 @@ class Optimizer:
         return self._kept.output(last)
 
     def of(self, gradient: Vector) -> Vector:
-        """Return what the next step subtracts, after this released gradient."""
+        """Return the change that the next step subtracts, after this released gradient."""
         return self._next_rate() * self._direction(self._smooth(gradient))
 
     def _next_rate(self) -> float:
@@ -343,7 +343,7 @@ class Optimizer:
 
 
 class SinglePrecision(Optimizer):
-    """The same where gradients are computed in float32: of nets and word vectors.
+    """An `Optimizer` for gradients that are computed in float32: of nets and word vectors.
 
     The parameters are kept in float64 and change in place. The gradient is taken at ``here``, their rounding to
     float32, which is read-only: no layer keeps numbers in it.
@@ -379,8 +379,8 @@ class SinglePrecision(Optimizer):
             inside = self._advance(gradient)
         if not inside:
             raise FloatingPointError(
-                f"the parameters overflowed in step {self._taken}: use a smaller learning_rate. What was released "
-                "before stays paid for"
+                f"the parameters overflowed in step {self._taken}: use a smaller learning_rate. Releases "
+                "before this step stay paid for"
             )
         self.here.flags.writeable = False
         self._kept.add(self._theta)

@@ -87,7 +87,7 @@ ClassLoss = Loss | Literal["logistic"]
 NumberLoss = Loss | Literal["squared", "huber"]
 Sampling = Literal["poisson", "without_replacement"]
 
-# Of ``n_nonzero_coefs``, in classifiers.
+# Text of ``n_nonzero_coefs`` in classifiers.
 CLASS_NORMS = "With several classes the features with the largest l2 norm over the classes are kept."
 N_NONZERO_COEFS: int | None = parameter(
     integer(low=1, none=True),
@@ -204,7 +204,7 @@ CLASS_LOSS: ClassLoss = parameter(
 HUBER_THRESHOLD: float = parameter(
     real(low=0, strict=True), "Residual beyond which Huber's loss is linear, in units of y, > 0.", default=1.0
 )
-# Of methods whose steps are no longer than the threshold allows.
+# Text of methods whose steps are no longer than the threshold allows.
 STEP_HUBER_THRESHOLD: float = parameter(
     real(low=0, strict=True),
     """Residual beyond which Huber's loss is linear, in units of y, > 0. No step is longer than it allows, so give
@@ -213,7 +213,7 @@ STEP_HUBER_THRESHOLD: float = parameter(
 )
 PURE_DELTA = """Additive term of the guarantee, in [0, 1). Choose it far below 1/n. 0 is pure
     differential privacy. `privacy_` then reports the sampler's error as a delta below 1e-20."""
-# Of ``unit``, in methods that take means over groups.
+# Text of ``unit`` in methods that take means over groups.
 SHARED_WEIGHT = "A group's rows share the weight of one record."
 COEF_INIT: object = parameter(
     described("array-like"),

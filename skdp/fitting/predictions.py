@@ -1,4 +1,4 @@
-"""What scores become: labels, probabilities of classes, and numbers that are cut to bounds.
+"""Predictions from scores: labels, probabilities of classes, and numbers that are cut to bounds.
 
 Loops run over blocks of rows that stay in the cache.
 """
@@ -10,8 +10,8 @@ import numpy as np
 
 from skdp.kernels import is_cupy
 
-NUMBERS = 2**13  # of scores in a block; a choice, not tuned
-ROWS = 2**14  # of scores that become labels at once; a choice
+NUMBERS = 2**13  # scores in a block; a choice, not tuned
+ROWS = 2**14  # rows of scores that become labels at once; a choice
 MAX_LOOPED_CLASSES = 16  # classes up to which one operation a class is faster than a reduction along a short axis
 
 
@@ -97,7 +97,7 @@ def of_signs(scores: np.ndarray, classes: np.ndarray) -> np.ndarray:
 
 
 def cut(model: object, found: np.ndarray) -> np.ndarray:
-    """Predictions of a fitted model, cut in place; also those of an array on a device."""
+    """Predictions of a fitted model, cut in place; they may be on a device."""
     bounds = vars(model).get("prediction_bounds_", NOWHERE)
     return found if bounds == NOWHERE else found.clip(*bounds, out=found)
 

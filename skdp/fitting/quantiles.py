@@ -14,13 +14,13 @@ from skdp.privacy import BoundedStatistic, PrivateRecords
 from skdp.privacy.statistics import target_count
 
 # The grids and the numbers of searches are choices, not tuned.
-ROW_GRID = 2.0 ** (np.arange(-256, 256) / 8) * (1 + 2.0**-7)  # as `GRID`, in eighth powers of two
+ROW_GRID = 2.0 ** (np.arange(-256, 256) / 8) * (1 + 2.0**-7)  # norms of rows: `GRID` in eighth powers of two
 EVEN_GRID = np.arange(-48, 49) / 32  # centres, in sizes of targets
 SIZES = 2.0 ** np.arange(-40.0, 45.0) * (1 + 2.0**-7)  # sizes of targets
 HALF_WIDTHS = 2.0 ** (np.arange(-8, 11) / 4)  # half-widths of targets near 0, in sizes
-WIDE_HALF_WIDTHS = 2.0 ** (np.arange(-32, 9) / 4)  # and of targets far from it
+WIDE_HALF_WIDTHS = 2.0 ** (np.arange(-32, 9) / 4)  # half-widths of targets far from 0, in sizes
 RANGE_SEARCHES = 3  # number of searches of `released_range`
-RANGE_QUESTIONS = 10  # of each of them
+RANGE_QUESTIONS = 10  # questions of each of these searches
 SMALLEST_SHARE = 0.05  # least part of mu^2 for all searches of a fit
 
 
@@ -64,9 +64,9 @@ def released_range(budget: BudgetSplit, records: PrivateRecords, *, centered: bo
     """Release the targets' centre and half-width by searches that divide the budget.
 
     The first search finds the size of the targets, an upper quantile of |y|. Their median lies within it, and is
-    searched for on an even grid; then an upper quantile of the distances from that, the half-width. Targets that
-    are far from 0 may be close to each other, and the grid too coarse for them. So both are then searched for once
-    more, on a finer one. This is decided by the released centre, and either way all of it is spent.
+    searched for on an even grid; then an upper quantile of the distances from it, the half-width. Targets that are
+    far from 0 may be close to each other, and the grid too coarse for them: both are then searched for once more,
+    on a finer grid. The released centre decides this, and either way the whole budget is spent.
 
     Parameters
     ----------
@@ -114,8 +114,8 @@ def _quantile(budget: BudgetSplit, records: PrivateRecords, grid: np.ndarray, ta
 def released_half_width(budget: BudgetSplit, records: PrivateRecords, grid: np.ndarray) -> float:
     """Release a number that about 98 % of the targets do not exceed in magnitude.
 
-    The noise of the counts decides how far into the tail the search looks. A shorter half-width is then lengthened
-    to a tail of 2 %, as if the targets were normal.
+    The noise of the counts decides the tail that the search looks for. A shorter half-width is then lengthened to
+    a tail of 2 %, as if the targets were normal.
     """
 
     def count(bound: float) -> BoundedStatistic:

@@ -1,7 +1,7 @@
 """Recalibration: the intercepts and one slope of a finished classifier's scores, fitted on released sums.
 
 Clipped gradients pull probabilities together, and noise blows scores up. Both leave the order of the scores about
-right, and their scale and their means wrong. So the scores z = X coef + intercept of the finished model are the
+right, and their scale and their means wrong: the scores z = X coef + intercept of the finished model become the
 only features of a second, small model: a_k + b z_k, with one intercept a_k a class (one for two classes) and one
 slope b > 0. Noisy counts give a centre and a scale of the scores. Then four rounds each release
 
@@ -10,7 +10,7 @@ slope b > 0. Noisy counts give a centre and a scale of the scores. Then four rou
 u are the scores over their scale, clipped to a ball. |r| is at most 1 for two classes and sqrt(2) for more, so no
 gradient is clipped, and the sums are not biased. p is made of the unclipped scores: where the sum of r vanishes,
 the mean of each probability is the frequency of its class. The rounds are combined with a prior by the known
-noise, so that what the noise hides stays as it was.
+noise, so that a parameter that noise hides stays as it was.
 
 Privacy: the scores are functions of single rows and of the released model (`PrivateRecords.scored`). A row's
 vector is a function of its scores, its label and released numbers. It is clipped, weighted and added by
@@ -31,7 +31,7 @@ from skdp.kernels.protocols import Matrix
 from skdp.losses import Loss
 from skdp.privacy import GaussianPlan, PrivacySession, PrivateRecords, factor
 
-MAX_NORM = 1.0  # of u: the proof of `bound_of` holds for any
+MAX_NORM = 1.0  # largest norm of u; the proof of `bound_of` holds for any
 MAX_SCORE = 1e6  # scales: longer scores are cut, a numerical guard
 # Scales of the scores, in half powers of two, and centres: grids of searches.
 SCALES = 2.0 ** (np.arange(-16, 21) / 2) * (1 + 2.0**-7)
@@ -135,7 +135,7 @@ class Recalibration:
         self, session: PrivacySession, scored: PrivateRecords, state: "_State", plan: GaussianPlan, last: bool
     ) -> "_State":
         k, shifts = self.n_outputs, self.shifts
-        # The last round's curvature is about that of the round before. Its vector is shorter without it.
+        # The last round's curvature is about the one of the round before. Its vector is shorter without it.
         short = last and k > 1
         statistic = Statistic(k, shifts, state, short=short)
         total = scored.clipped_sum(statistic, self.largest * statistic.bound, size=statistic.size, rowwise=True)
@@ -150,7 +150,7 @@ class Recalibration:
 
 @dataclass(frozen=True)
 class _State:
-    """What is believed of the parameters: a class's logit is a_k + beta z_k / scale, and ``mean`` is (a, beta)."""
+    """The posterior of the parameters: a class's logit is a_k + beta z_k / scale, and ``mean`` is (a, beta)."""
 
     scale: float
     mean: np.ndarray
@@ -171,7 +171,7 @@ class _State:
     ) -> "_State":
         """The mean and the covariance after sums with this noise, linearised at the mean.
 
-        ``noise`` is that of the gradient's entries, and ``doubt`` that of the curvature's.
+        ``noise`` is the noise of the gradient's entries, and ``doubt`` the noise of the curvature's entries.
         """
         defaults = DEFAULTS.recalibration
         values, basis = np.linalg.eigh(curvature)
@@ -256,7 +256,7 @@ def plan_recalibration(
     weights: tuple[float, float] = (1.0, 1.0),
     steepest: float | None = None,
 ) -> Recalibration | None:
-    """Plan a recalibration, before the fit; None where its noise would be worse than what it mends.
+    """Plan a recalibration, before the fit; None where its noise would exceed its gain.
 
     The rule reads public numbers. The share grows until the noise of a mean probability is at most `wanted_noise`.
 

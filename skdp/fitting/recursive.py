@@ -1,4 +1,4 @@
-"""Recursive momentum: gradients, and how they changed in the last step (DP-SRM).
+"""Recursive momentum: gradients, and their change in the last step (DP-SRM).
 
 With B_0, B_1, ... fresh batches of expected sizes b0, b, b, ..., g the weight of new gradients, and every v_t
 released::
@@ -9,13 +9,13 @@ released::
 
 This is Algorithm 4 of Wang (2021), chapter 4. Both gradients of a record are computed on the same batch.
 
-Privacy: when batch t is drawn, v_{t-1}, theta_{t-1} and theta_t were released, so they are constants. What is left
-of record i is the vector in brackets. It is a function of this record and of released numbers, at most
-(1-g) C2 + g C1 long. That length is not taken on trust: `PrivateRecords.gradient_sum` clips the vector to it once
-more. So nothing is assumed of the loss, and the two inner clips matter for utility alone.
+Privacy: when batch t is drawn, v_{t-1}, theta_{t-1} and theta_t were released, so they are constants. Record i
+enters by the vector in brackets. It is a function of this record and of released numbers, at most (1-g) C2 + g C1
+long. That length is not taken on trust: `PrivateRecords.gradient_sum` clips the vector to it once more, so that
+nothing is assumed of the loss, and the two inner clips matter for utility alone.
 
 A row's numbers are computed from this row alone: products and sums of entries, and norms that are added along the
-row. So they have the same bits at every place.
+row, which have the same bits at every place.
 """
 
 import math
@@ -51,7 +51,7 @@ Floats = np.ndarray  # of float32 or float64
 Function = Callable[[Matrix, Vector | None], Sequence[Piece]]
 
 # Chosen on a held-out part of the training images of MNIST (docs/benchmarks/dense.rst).
-FIRST_BATCH_RATIO = 3.0  # size of the first batch over that of the others
+FIRST_BATCH_RATIO = 3.0  # size of the first batch over the size of the others
 DIFFERENCES = 0.1  # clip norm of differences over clip norm times momentum
 
 # Ways to clip in which a record's whole gradient is there.
@@ -60,7 +60,7 @@ WHOLE_BATCH_MODES = ("auto", "materialized", "one-by-one")
 
 @dataclass(frozen=True, kw_only=True)
 class RecursiveMomentum(GradientEstimator):
-    """Momentum that each batch corrects by how its gradients changed in the last step (DP-SRM).
+    """Momentum that each batch corrects by the change of its gradients in the last step (DP-SRM).
 
     It is a value for ``gradient_estimator=`` of nets. Their ``clip_norm`` is the C1 of the notes, their
     ``batch_size`` is b, and their optimizer acts on the released ``v_t``. Give ``optimizer=SGD(momentum=0)``:
@@ -90,12 +90,12 @@ class RecursiveMomentum(GradientEstimator):
     **Privacy.** The first release is a mean over the first batch of gradients clipped to C1. Then ``v_t`` is
     ``(1 - g) v_{t-1}``, which is released already, plus a noisy mean over batch t of
     ``(1 - g) clip(grad_i(theta_t) - grad_i(theta_{t-1}), C2) + g clip(grad_i(theta_t), C1)``. This vector is
-    clipped once more, to ``(1 - g) C2 + g C1``. So a record (or group) adds at most that to a sum, whatever the
+    clipped once more, to ``(1 - g) C2 + g C1``, and a record (or group) adds at most that to a sum, whatever the
     loss is. Of a group, the vectors of its rows are added before the last clip.
 
     A step computes two gradients of every record of its batch, and each is built: ``clipping`` must be
-    "materialized" (which "auto" is here) or "one-by-one". The former keeps about four times 64 gradients in memory
-    at once: take the latter for nets of millions of parameters.
+    "materialized" (which "auto" is here) or "one-by-one". "materialized" keeps about four times 64 gradients in
+    memory at once: take "one-by-one" for nets of millions of parameters.
 
     Examples
     --------
@@ -136,8 +136,8 @@ class RecursiveMomentum(GradientEstimator):
         norm = self.engine(Clipping(CLIP_NORM if clip_norm is None else clip_norm)).norm
         if norm < LEAST_CLIP:
             raise ValueError(
-                "what a record may add to a sum must be at least 2**-29; momentum and the clip norms give "
-                f"{norm:g}"
+                "the bound of a record's addend, by momentum and the clip norms, must be at least 2**-29, got "
+                f"{norm:g}: give a larger clip_norm or clip_diff_norm"
             )
 
     def engine(self, clipping: Clipping) -> "RecursiveMean":
@@ -150,8 +150,8 @@ class RecursiveEstimate:
     Parameters
     ----------
     fresh : callable
-        Of an iterate, the one before (None in the first step) and the step: releases what is new in it. It is
-        computed from these two iterates, so both must have been released.
+        Called with an iterate, the one before (None in the first step) and the step; releases the new part,
+        fresh_t. It is computed from these two iterates, so both must have been released.
     momentum : callable
         Of the step: g.
     """
@@ -177,7 +177,7 @@ class RecursiveMean(NoisyMean):
 
     @property
     def norm(self) -> float:
-        """Largest l2 norm of what a unit adds to a released sum after the first."""
+        """Largest l2 norm of a unit's addend in a released sum after the first."""
         g, norm = float(self.recursive.momentum), self.clipping.norm
         return norm if g == 1 else (1.0 - g) * self.clip_diff_norm + g * norm
 
@@ -235,8 +235,7 @@ def corrected(
     Parameters
     ----------
     now, before : callable
-        Gradients at the parameters of this step and at those of the step before, as
-        `PrivateRecords.gradient_sum` takes them.
+        Gradients at the parameters of this and the last step, as `PrivateRecords.gradient_sum` takes them.
     momentum : float
         g, below 1.
     clip_norm, clip_diff_norm : float
@@ -255,7 +254,7 @@ def corrected(
 
 
 def factors(parts: Sequence[Floats], clip_norm: float) -> NDArray[np.float64]:
-    """What shortens each record's vector to the clip norm; NaN where a norm is not a number.
+    """Return the factors that shorten each record's vector to the clip norm; NaN where a norm is not a number.
 
     Parameters
     ----------
@@ -288,7 +287,7 @@ class Pair:
 
 @dataclass(frozen=True, eq=False)
 class TablePair:
-    """The same of a table of which a record touches few rows: the entries of these rows alone.
+    """A `Pair` of a table of which a record touches few rows: the entries of these rows alone.
 
     Attributes
     ----------
@@ -313,7 +312,7 @@ class TablePair:
 
 
 def pair_of(now: Piece, before: Piece) -> Pair | TablePair:
-    """Of the pieces of one tensor at two points."""
+    """Return the gradients of one tensor, and their change, from its pieces at two points."""
     if not isinstance(now, SparseRows) or not isinstance(before, SparseRows):
         gradient = now.dense()
         return Pair(gradient, gradient - before.dense())

@@ -16,17 +16,17 @@ from skdp.fitting.scales import EVERYWHERE, Between, released_scales
 from skdp.fitting.task import Task
 
 # Chosen on synthetic data of other seeds and on a part held out of IMDb's training data.
-CLIP_FACTOR = (2.0, 3.0)  # clip norm over that of the scales: of regression, of classification
-START = 0.1  # first distance over that of the scales. Start small: the rule enlarges it but never shrinks it.
+CLIP_FACTOR = (2.0, 3.0)  # clip norm over the scales' clip norm: for regression, for classification
+START = 0.1  # first distance over the scales' distance. Start small: the rule enlarges it but never shrinks it.
 CURVATURE = 0.8  # curvature over smoothness times the squared row norm of a feature
-# Standard deviation of the noise that shrinking takes out, over that of one release of the same budget. The steps
-# gather more noise than one release has.
+# Standard deviation of the noise that shrinking takes out, over the noise of one release of the same budget. The
+# steps gather more noise than one release has.
 SHRINK = 2.0
 
 
 @dataclass(frozen=True)
 class Refit:
-    """What the steps on the found features may spend.
+    """The budget of the steps on the found features.
 
     Attributes
     ----------

@@ -23,7 +23,7 @@ PRECISION = 11.0
 QUESTIONS = 8  # counts that find a median on the whole grid
 CLIP_FACTOR = 0.5  # clip norm over the median gradient norm at the start
 INTERCEPT = 0.125  # value of the intercept's feature over the median row norm
-SUP_INTERCEPT = 0.5  # the same over the median sup norm, if rows are clipped in that norm
+SUP_INTERCEPT = 0.5  # value of the intercept's feature over the median sup norm, if rows are clipped in that norm
 START = 6.0  # first distance over gradient norm / (smoothness * squared row norm)
 
 
@@ -101,7 +101,7 @@ def released_scales(
     """Release the scales from the median row norm and the median gradient norm at the start.
 
     The norm of a logistic or softmax gradient at 0 follows from the row's. For regression the median of the rows'
-    gradient norms is released too, and for groups that of the groups' gradients. The searches divide the budget.
+    gradient norms is released too, and for groups the median of the groups' norms. The searches divide the budget.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ TYPICAL, SUREST, CERTAIN = 0.3, 4.0, 100.0
 
 @dataclass(frozen=True)
 class Doubt:
-    """When an answer is lost in its noise, and what a search then does.
+    """The rule for an answer that is lost in its noise.
 
     Attributes
     ----------
@@ -45,9 +45,9 @@ class Doubt:
         return 0 < abs(total) <= self.sure * noise
 
 
-# For medians. A point whose answer is lost in noise is near the median.
+# Searches for medians use this: a point whose answer is lost in noise is near the median.
 FIRST_DOUBT = Doubt(1.0, again=False)
-AVERAGED = Doubt(1.5, again=True)  # for quantiles
+AVERAGED = Doubt(1.5, again=True)  # searches for quantiles use this
 
 
 def noisy_search(
@@ -120,8 +120,8 @@ def likely_search(
     """Release a number near a quantile, from few questions on a sorted public grid.
 
     All points keep a likelihood. A question is asked at their median, and its answer changes the likelihoods on
-    both sides by the ratio that the known noise gives it. So a wrong answer can be made up for by later ones. In
-    the end a monotone curve is drawn through all answers, and the number is where it crosses the level.
+    both sides by the ratio that the known noise gives it, and later answers can make up for a wrong one. In the
+    end a monotone curve is drawn through all answers, and the number is where it crosses the level.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ from skdp.privacy import (
 )
 
 METHODS = ("exponential", "sparse vector", "uniform")
-LARGEST_THRESHOLD = 1e9  # of DP-AdaFEST, in standard deviations
+LARGEST_THRESHOLD = 1e9  # largest threshold of DP-AdaFEST, in standard deviations
 
 
 def _check_share(share: float) -> None:
@@ -48,7 +48,7 @@ def _check_share(share: float) -> None:
 
 
 class Selection(GradientEstimator):
-    """What `SparseSelection` and `AdaFEST` have in common."""
+    """The common methods of `SparseSelection` and `AdaFEST`."""
 
     partitions = False
     full_batches = False
@@ -65,8 +65,8 @@ class Selection(GradientEstimator):
 class SparseSelection(Selection):
     """Noise on floor(fraction p) of the p parameters, at least one, which each step chooses anew.
 
-    **It lowers the accuracy of ordinary nets**, often to that of guessing. It is for nets with a wide `Embedding`,
-    and for comparisons with the paper. Fits that are likely to lose by it warn.
+    **It lowers the accuracy of ordinary nets**, often to the accuracy of guessing. It is for nets with a wide
+    `Embedding`, and for comparisons with the paper. Fits that are likely to lose by it warn.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ class SparseSelection(Selection):
 class AdaFEST(Selection):
     """Noise on the rows of an embedding that many records touch, and on all other layers.
 
-    All other tokens keep the vectors they start with. So nets with few tokens, or with small batches, lose
+    All other tokens keep the vectors they start with, and nets with few tokens, or with small batches, lose
     accuracy. A fit warns where only very common tokens can pass.
 
     Parameters

@@ -1,4 +1,4 @@
-"""What "auto" means: the number of steps, the batch size and the step size, from public numbers alone."""
+"""The sizes that "auto" chooses: number of steps, batch size and step size, from public numbers alone."""
 
 import math
 from dataclasses import dataclass

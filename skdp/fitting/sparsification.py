@@ -1,10 +1,10 @@
 """Random sparsification: in each epoch the steps train a random part of the parameters (Zhu & Blaschko 2023).
 
-A mask keeps some entries of each record's gradient **before** it is clipped. The noise is that of the kept entries
-alone. So an entry that is kept has a larger part of the clip norm, and the noise of a step is shorter.
+A mask keeps some entries of each record's gradient **before** it is clipped. Only the kept entries get noise: an
+entry that is kept has a larger part of the clip norm, and the noise of a step is shorter.
 
 Privacy: the mask is drawn without looking at the records, or it follows from released gradients (``ranked``). For
-each mask `PrivateRecords.gradient_sum` clips and adds the kept entries. So a step is a release of the plan with
+each mask `PrivateRecords.gradient_sum` clips and adds the kept entries, and a step is a release of the plan with
 fewer entries. The noise multiplier does not change, and masks need not be secret: one entry of a released vector
 less tells an adversary nothing more.
 """
@@ -45,9 +45,9 @@ class RandomSparsification(GradientEstimator):
     cooling : bool, default=True
         Whether the part grows linearly from 0 in the first epoch. Else it is ``rate`` in all of them.
     ranked : bool, default=False
-        Whether those entries rest whose sums of released gradients were the smallest in the last epoch. Resting
+        Whether the entries rest whose sums of released gradients were the smallest in the last epoch. Resting
         entries count with noise alone, so that they come back. In the paper this did as well as chance, since the
-        noise decides what is small.
+        noise decides which sums are small.
 
     Raises
     ------
@@ -58,11 +58,11 @@ class RandomSparsification(GradientEstimator):
     -----
     **Rate.** The paper bounds the mean gradient of T steps of size g by A / k + k N for the rate r, and
     supposes that k^2 = 1 - r. The noise has the part N = g G C^2 z^2 d / (2 B^2), with the smoothness G, clip
-    norm C, noise multiplier z, d parameters and batches of B. All else is A, at least g G C^2 / 2. So the best
-    rate is 1 - A / N, if that is positive. (The paper's appendix G leaves out the g in N.) What is not public
-    is how fast the loss falls. "auto" is the best rate when it does not fall any more: 1 - B^2 / (z^2 d),
-    which is 1 - (s / l)^2. This is no promise. If the step size is the best one for each rate, no rate above 0
-    makes the bound smaller. The benchmarks have measured rates.
+    norm C, noise multiplier z, d parameters and batches of B. All else is A, at least g G C^2 / 2, and the best
+    rate is 1 - A / N, if that is positive. (The paper's appendix G leaves out the g in N.) The decrease of the
+    loss is not public. "auto" is the best rate when it does not fall any more: 1 - B^2 / (z^2 d), which is
+    1 - (s / l)^2. This is no promise. If the step size is the best one for each rate, no rate above 0 makes the
+    bound smaller. The benchmarks have measured rates.
 
     References
     ----------
@@ -106,7 +106,7 @@ class RandomSparsification(GradientEstimator):
 
 
 def chosen_sparsity(noise_std: float, clip_norm: float, size: int) -> float:
-    """What ``rate="auto"`` is.
+    """Return the rate of ``rate="auto"``.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ class Masks:
             self._seen = np.zeros(self._size)
 
     def end_step(self, gradient: Vector, noise_std: float) -> None:
-        """Add a released gradient to what the next ranking reads; resting entries count with noise alone."""
+        """Add a released gradient to the sum for the next ranking; resting entries count with noise alone."""
         if self._seen is None:
             return
         self._seen += gradient

@@ -24,7 +24,7 @@ class StepSettings:
 
 @dataclass(frozen=True)
 class BatchSettings(StepSettings):
-    """The same, and the expected number of units of a batch and how it is drawn, in the ledger's words."""
+    """Settings of steps on batches: the expected number of units, and the sampling in the ledger's words."""
 
     batch_size: int | None
     sampling: str
@@ -39,7 +39,7 @@ SettingsT = TypeVar("SettingsT", bound=StepSettings, covariant=True)
 
 @dataclass(frozen=True)
 class Start:
-    """What the first releases decided.
+    """The decisions of the first releases.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Start:
 
     @property
     def rows_per_unit(self) -> float:
-        """How much larger a unit's gradient is than a row's: 1 but for groups."""
+        """Factor from a row's gradient to a unit's gradient: 1 but for groups."""
         of_unit = self.scales.clip_norm / CLIP_FACTOR
         return max(1.0, of_unit / self.scales.gradient) if self.scales.gradient else 1.0
 
@@ -96,7 +96,7 @@ def scales_and_steps(task: Task, settings: StepSettings) -> tuple[BudgetSplit, .
 
 @dataclass(frozen=True)
 class StepPlan(Generic[SettingsT]):
-    """How a method of gradient steps runs, from public numbers.
+    """The plan of a method of gradient steps, from public numbers.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class StepPlan(Generic[SettingsT]):
     plans: tuple[BatchPlan, ...] = ()
 
     def split(self, budget: BudgetSplit) -> tuple[BudgetSplit, ...]:
-        """The budget of the scales, and that of the steps."""
+        """The budgets of the scales and of the steps."""
         return budget.split(scales=self.scale_share, steps=None)
 
     def decision(self, task: Task, steps: tuple[Step, ...] = (), **sizes: object) -> LinearDecision:

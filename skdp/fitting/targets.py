@@ -61,7 +61,7 @@ class Problem(problem.Problem):
 
     @property
     def center(self) -> float:
-        """What was subtracted from the targets."""
+        """The released or public number that was subtracted from the targets."""
         return 0.0 if self.target is None else float(self.target.center)
 
 
@@ -124,7 +124,7 @@ def _table_tags(estimator: BaseEstimator, tags: Tags) -> Tags:
 
 
 def _inferred(estimator: object) -> tuple[str, ...]:
-    """What a private fit says of a label set that it reads from y; an exact fit promises nothing."""
+    """The warning of a private fit that reads its label set from y; an exact fit promises nothing."""
     if not isinstance(estimator, fit.PrivateFit):
         return ()
     warn_user(
@@ -175,7 +175,7 @@ class LabelModel(ClassifierMixin, Declared):
     class_weight: object = parameter(
         described("dict"),
         """Public weights of the labels in ``classes``; a label that is not named weighs 1. A record's gradient is
-        multiplied by the weight of its label over the largest weight, and then clipped. So no bound and no noise
+        multiplied by the weight of its label over the largest weight, and then clipped: no bound and no noise
         changes, and means still divide by the public number of records. "balanced" would read the private class
         counts and is refused.""",
         default=None,
@@ -334,8 +334,8 @@ class LabelModel(ClassifierMixin, Declared):
 
         Notes
         -----
-        **Not private.** Predictions are compared with what is given without noise: on private rows the score is a
-        release that no epsilon covers, and so are ``cross_val_score``, ``permutation_importance`` and
+        **Not private.** Predictions are compared with the given targets without noise: on private rows the score
+        is a release that no epsilon covers, and so are ``cross_val_score``, ``permutation_importance`` and
         ``partial_dependence``. Score on public rows, or release scores with noise by `skdp.metrics.evaluate`.
         """
         y, found, sample_weight = map(on_host, (y, self.predict(X), sample_weight))
@@ -381,7 +381,7 @@ class NumberModel(RegressorMixin, Declared):
         return Problem(records, {}, (), self._loss_of(np.zeros(1))[0])
 
     def _loss_of(self, y: np.ndarray) -> tuple[Loss, tuple[str, ...]]:
-        """Return the loss object, and what its choice leaks."""
+        """Return the loss object, and the leaks of its choice."""
         if not isinstance(self.loss, str):
             return self.loss, ()
         return NAMED[self.loss](getattr(self, "huber_threshold", None)), ()
@@ -413,7 +413,7 @@ class NumberModel(RegressorMixin, Declared):
         return float(r2_score(y, found, sample_weight=sample_weight))
 
     def _check_targets(self) -> None:
-        """Check the parameters that say what targets are: ``loss`` checks itself."""
+        """Check the parameters that describe the targets: ``loss`` checks itself."""
 
 
 def check_class_weight(class_weight: object, declared: np.ndarray | None) -> None:
@@ -447,13 +447,13 @@ def relative_weights(class_weight: Any, classes: np.ndarray) -> np.ndarray | Non
 
 
 def expected_weight(estimator: object, problem: "Problem") -> float:
-    """What a record weighs on the average, if the weights balance the classes; from public numbers."""
+    """The average weight of a record, if the weights balance the classes; from public numbers."""
     found = relative_weights(getattr(estimator, "class_weight", None), np.asarray(problem.fitted["classes_"]))
     return 1.0 if found is None else min(1.0, found.size * float(found.min()))
 
 
 def _seen_in(scratch: object) -> dict[str, object]:
-    """What validation has marked: ``n_features_in_`` and ``feature_names_in_``."""
+    """The attributes that validation sets: ``n_features_in_`` and ``feature_names_in_``."""
     return {name: value for name, value in vars(scratch).items() if name.endswith("_in_")}
 
 

@@ -115,8 +115,8 @@ def start_point(
 ) -> np.ndarray:
     """Return the first theta, of ``shape``: zeros, or a released model's coefficients.
 
-    ``coef_init`` is ``coef_``, or ``coef_`` with the intercept as a last column. ``center`` is what was subtracted
-    from the targets, and so from that intercept.
+    ``coef_init`` is ``coef_``, or ``coef_`` with the intercept as a last column. ``center`` was subtracted from
+    the targets, and is subtracted from that intercept.
     """
     if coef_init is None:
         return np.zeros(shape)
@@ -145,7 +145,7 @@ def start_point(
     return theta
 
 
-# Of the iteration and a released iterate.
+# Called with the iteration and a released iterate.
 Monitor = Callable[[int, np.ndarray], object]
 
 T = TypeVar("T")
@@ -162,14 +162,14 @@ class Progress:
     total : int or None
         Number of steps; None where `expect` says it, or nobody does.
     session : PrivacySession
-        Its epsilon is that of the plan, which also stands after a fit that was interrupted.
+        Its epsilon is the plan's, which also stands after a fit that was interrupted.
     verbose : bool
     callback : callable or None
-        Called with the step and what ``view`` makes of the parameters.
+        Called with the step and the view of the parameters.
     view : callable, default=numpy.copy
-        Of the parameters: what the callback gets, which it may change.
+        Makes of the parameters the array that the callback gets and may change.
     score : callable or None
-        Of the parameters: a score on public data.
+        Makes of the parameters a score on public data.
     """
 
     def __init__(
@@ -278,11 +278,11 @@ class Task:
 
     @property
     def session(self) -> PrivacySession:
-        """What releases statistics."""
+        """The session, which releases statistics."""
         return self.budget.session
 
     def rescaled(self, value: float) -> "Task":
-        """The same with another value of the intercept's feature; `to_user` turns iterates back."""
+        """This task with another value of the intercept's feature; `to_user` turns iterates back."""
         records = self.records.with_intercept(value)
         before = intercept_factor(self.records) / intercept_factor(records)
         return replace(self, records=records, theta=scaled_intercept(self.theta, before))
@@ -303,7 +303,7 @@ class Task:
 
 
 def intercept_factor(records: PrivateRecords) -> float:
-    """The user's intercept over that of these records; 1 without an intercept."""
+    """The user's intercept over the one of these records; 1 without an intercept."""
     return records.shape.intercept_value if records.shape.fit_intercept else 1.0
 
 

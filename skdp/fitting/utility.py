@@ -1,8 +1,8 @@
 """Warnings that a fit may be of little use: public or released numbers, two functions.
 
 An estimator states facts and decides nothing. `utility_warnings` reads `Facts`, public numbers before the first
-release; `released_warnings` reads `Released`, numbers that the fit has released. Both return what the fit then
-tells its user, in this order. `THRESHOLDS` is the table of numbers at which a warning begins.
+release; `released_warnings` reads `Released`, numbers that the fit has released. Both return the warnings of the
+fit, in their order. `THRESHOLDS` is the table of numbers at which a warning begins.
 """
 
 import math
@@ -157,7 +157,7 @@ SMALLEST = 8.0 * float(GRID[0])  # largest scale that follows from the first poi
 
 @dataclass(frozen=True)
 class OwnerFacts:
-    """Of the records of several owners.
+    """Facts of the records of several owners.
 
     Attributes
     ----------
@@ -259,7 +259,7 @@ class Released:
     method : str
         As in `Facts`.
     norms : tuple of (str, float)
-        Parameters that the fit has searched for, and what it released.
+        Parameters that the fit has searched for, and the released numbers.
     half_width : float
         Released unit of the targets, in which gradients are measured.
     huber_threshold : float
@@ -291,7 +291,7 @@ class Released:
 
 
 def utility_warnings(facts: Facts) -> tuple[Advice, ...]:
-    """What public numbers say, before anything is spent."""
+    """Warnings from public numbers, before anything is spent."""
     told: list[str] = []
     net, words, steps = facts.net, facts.words, facts.steps
     if facts.images is not None:
@@ -314,7 +314,7 @@ def utility_warnings(facts: Facts) -> tuple[Advice, ...]:
 
 
 def released_warnings(facts: Released) -> tuple[Advice, ...]:
-    """What released numbers say, after the fit."""
+    """Warnings from released numbers, after the fit."""
     told = (*_tiny(facts), *_shrunk(facts), *_unscaled(facts), *_clipped(facts), *_outside(facts))
     return tuple(Advice(text, UtilityWarning) for text in told)
 
@@ -372,8 +372,8 @@ def noise_size(release: Release, shape: PublicShape, adjacency: str, n_coefs: in
         # No mean gradient is longer than the clip norm C, and one release has noise of this length times
         # C / (n mu).
         return factor(adjacency) * math.sqrt(n_coefs)
-    # Rows have norm 1 at most, so d + 1 eigenvalues of the mean add up to 1 at most; those of the noise are as
-    # large as sqrt(d + 1) of its entries.
+    # Rows have norm 1 at most, so d + 1 eigenvalues of the mean add up to 1 at most; the eigenvalues of the noise
+    # are as large as sqrt(d + 1) of its entries.
     return float((shape.n_features + 1) ** 1.5)
 
 
@@ -430,14 +430,14 @@ def _of_owners(facts: Facts) -> Iterator[str]:
         yield (
             f"the smallest owner has {owners.smallest} of {facts.shape.n_units} {owners.unit}s. With "
             "weighting='owner' all noise is as large as if every owner were so small: "
-            f"{1 / owners.part:.3g} times that of weighting='record'"
+            f"{1 / owners.part:.3g} times the noise of weighting='record'"
         )
     yield from _noisy_predictions(facts, owners)
     if is_given("larger penalty", owners.penalty):
         yield (
-            f"the proof needs a penalty {owners.penalty:.2g} times that of alpha={owners.alpha:g} for the "
-            f"smallest owner, of {owners.smallest} records: coefficients are about so much too small. Use larger "
-            "owners or a larger epsilon"
+            f"the proof needs a penalty {owners.penalty:.2g} times as large as alpha={owners.alpha:g} for the "
+            f"smallest owner, of {owners.smallest} records: it shrinks the coefficients by about this factor. "
+            "Merge small owners, or use a larger epsilon"
         )
     if owners.default_range:
         yield "y_bounds was not given: targets are clipped to [-1, 1]; give the public range of the targets"
@@ -456,8 +456,8 @@ def _noisy_predictions(facts: Facts, owners: OwnerFacts) -> Iterator[str]:
     if facts.task == "classes":
         if is_given("noise of scores", owners.noise):
             yield (
-                f"the noise moves the scores by about {owners.noise:.2g}: labels and probabilities are of little "
-                f"use. Use {cures}"
+                f"the noise moves the scores by about {owners.noise:.2g}: labels and probabilities may be mostly "
+                f"noise. Use {cures}"
             )
     elif is_given("noise of predictions", owners.noise, unit=owners.half_width):
         yield (
@@ -478,7 +478,7 @@ def _tiny(facts: Released) -> Iterator[str]:
             scaled = ", and scale y by public numbers, because a loss of your own is in units of y" if own else ""
             yield (
                 f"the released {name} is {what} ({released:.1g}): unless the data are on such a scale, more than "
-                f"half of the rows may be empty{zeros}, and the coefficients are of no use; give {name}= as a "
+                f"half of the rows may be empty{zeros}, and the coefficients mostly noise; give {name}= as a "
                 f"public number{scaled}"
             )
 
@@ -493,13 +493,13 @@ def _shrunk(facts: Released) -> Iterator[str]:
     elif is_given("shrunk", facts.shrinkage):
         yield (
             "the predictions can hardly be told from noise, so the coefficients were shrunk to "
-            f"{facts.shrinkage:.0%} of what they were, and the model predicts about the released centre of y; use "
+            f"{facts.shrinkage:.0%} of their size, and the model predicts about the released centre of y; use "
             "fewer features, more records or a larger epsilon"
         )
 
 
 def _unscaled(facts: Released) -> Iterator[str]:
-    """Rows are far longer than those of standardized columns, and nothing was learnt from them."""
+    """Rows are far longer than rows of standardized columns, and nothing was learnt from them."""
     nothing = is_given("shrunk", facts.shrinkage) or is_given("no slope", facts.slope_noise)
     if facts.n_features == 1 or not nothing or is_given("norms are noise", facts.effective_n):
         return

@@ -1,7 +1,7 @@
 """Clipped gradients of CBOW with negative sampling, added over units as integers.
 
-A window is a row of word ids from 1 on: its target, then its context; 0 is no word. What is computed for a unit
-is a loop over its own windows: the same bits wherever the unit stands and whatever other units are there.
+A window is a row of word ids from 1 on: its target, then its context; 0 is no word. A unit's sum is a loop over
+its own windows: the same bits wherever the unit stands and whatever other units are there.
 """
 
 import math
@@ -95,7 +95,7 @@ def _ask(window, vectors, n_words):
 
 @jit
 def _slot(row, slots, touched, sums, positions, total, count):
-    # Where the unit's sum of a row of the table stands; a row that comes first gets the next place.
+    # Place of the unit's sum of a row of the table; a row that comes first gets the next place.
     if slots[row] < 0:
         if positions[row] >= 0:
             prefetch_row(total, positions[row])  # it is added to when the unit is done
@@ -169,9 +169,9 @@ def _add_units(
     drawn = np.empty(n_negatives + 1, dtype=np.int64)
     mean, slope = np.empty(size, dtype=np.float32), np.empty(size, dtype=np.float32)
     slots, touched = np.full(n_table, -1, dtype=np.int64), np.empty(n_table, dtype=np.int64)
-    # Of which a unit uses as many rows as it touches.
+    # A work array, of which a unit uses as many rows as it touches.
     sums = np.empty((n_table, size), dtype=np.float32)
-    # Where the sum of a row over all units stands in `total`; -1 where it has no place yet.
+    # Place in `total` of the sum of a row over all units; -1 where it has no place yet.
     n_positions = 0
     begin = 0
     for u in range(ends.size):
@@ -229,7 +229,7 @@ def sum_cbow_gradients(
     ends : ndarray of int64 of shape (n_units,)
         Where the rows of each unit end.
     vectors : ndarray of float32 of shape (n_words, size) or (2 * n_words, size)
-        Of the words in one table; or the vectors of words in a context, then those of targets and negatives.
+        Of the words in one table; or the vectors of words in a context, then the vectors of targets and negatives.
     n_words : int
     negatives : tuple (int, ndarray of uint64, ndarray of int64)
         How many negatives a window draws, and the alias table they are drawn from. One that is the target

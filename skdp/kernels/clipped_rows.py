@@ -19,8 +19,8 @@ def clipped_rows(X: Matrix, columns: Integers | None, row_norm: float) -> tuple[
     weight : ndarray of float64
         1, or 0 for a row with entries that are not finite (its entries are then 0).
     kept : ndarray of float64
-        What each row was multiplied by. Every bit is a function of the row alone, however other rows are stored:
-        it may scale targets, which are data and not rounding.
+        The factor of each row. Every bit is a function of the row alone, however other rows are stored: it may
+        scale targets, which are data and not rounding.
     """
     if columns is not None:
         X = X[:, columns]

@@ -48,7 +48,7 @@ def dense_cut_scores(X: Floats, coef: Floats, intercept: Floats, fill: Floats, e
 def csr_cut_scores(
     X: SparseMatrix, coef: Floats, intercept: Floats, fill: Floats, ends: Floats, absent: Floats
 ) -> Floats:
-    """As `dense_cut_scores` for a CSR matrix; ``intercept`` holds what the cells that are not stored add.
+    """As `dense_cut_scores` for a CSR matrix; ``intercept`` holds the sum over cells that are not stored.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def csr_cut_scores(
     intercept : ndarray of shape (n_outputs,)
         The score of a row that stores nothing.
     absent : ndarray of shape (d,)
-        What a cell that is not stored is cut to.
+        The value of a cell that is not stored, after the cut.
     """
     out = np.empty((X.shape[0], len(coef)))
     low, high = ends
@@ -157,7 +157,7 @@ def _csr(data, indices, indptr, start, coef, low, high, fill, absent, intercept,
 
 @inner_jit
 def _filled(x, low, high, fill):
-    """A cell, or what stands for a missing one, cut at the ends of its column."""
+    """A cell, or the value for a missing one, cut at the ends of its column."""
     x = fill if x != x else x
     x = low if x < low else x
     return high if x > high else x

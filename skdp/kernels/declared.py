@@ -27,7 +27,7 @@ FAILURES = (Exception, SystemExit, GeneratorExit)  # whatever a user's function 
 def by_record(function: Function, z: Floats, y: Floats) -> Floats:
     """Numbers of a user's function of predictors and targets; NaN for a record at which it fails.
 
-    An exception or a warning would tell of a record. So a failed call is made again for each record alone.
+    A failed call is made again for each record alone, because an exception or a warning would tell of a record.
     """
 
     def numbers(z: Floats, y: Floats) -> Floats:

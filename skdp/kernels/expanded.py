@@ -103,7 +103,7 @@ class ExpandedTable(LazyTable):
 
     @cached_property
     def _functions(self) -> tuple[object, ...]:
-        """What `add_features` takes."""
+        """The arguments of `add_features`."""
         columns = np.unique(np.concatenate([self.owner, self.pairs.reshape(-1)]))
         left, right = np.searchsorted(columns, self.pairs).T
         each = EACH[self.order.max(initial=0)]
@@ -115,7 +115,7 @@ class ExpandedTable(LazyTable):
 
     @cached_property
     def _marks(self) -> tuple[object, ...]:
-        """What `add_levels` takes. A value that X's type cannot hold marks nothing."""
+        """The arguments of `add_levels`. A value that X's type cannot hold marks nothing."""
         with np.errstate(over="ignore"):
             levels = self.levels.astype(self.table.X.dtype)
         levels[~np.isfinite(levels)] = np.nan

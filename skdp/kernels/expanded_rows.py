@@ -1,8 +1,8 @@
 """Compiled loops that add features to rows of standardized cells: smooth functions, one-hots and products.
 
 Privacy: a row's features are a function of this row and of public or released numbers alone. Each operation is
-rounded by itself, in an order that is written here: no library's sine, no product of matrices, and nothing that is
-added over rows or over columns. So a row's bits do not depend on its place, on other rows or on the block.
+rounded by itself, in an order that is written here: no library's sine, no product of matrices, and no sum over
+rows or over columns. A row's bits thus do not depend on its place, on other rows or on the block.
 """
 
 import numpy as np
@@ -12,8 +12,9 @@ from skdp.kernels.row_factors import row_of
 
 TILE = 512  # cells whose functions are made together: they stay in the first-level cache; a choice, not tuned
 
-# Of sin(pi c / 5) = c P(c^2) for |c| <= 2.5: P interpolates at the Chebyshev nodes of [0, 6.25], computed with 40
-# digits. The error is below 3.5e-16, and below 1e-15 with the roundings of the loops (`test_expansion.py`).
+# Coefficients of P in sin(pi c / 5) = c P(c^2) for |c| <= 2.5: P interpolates at the Chebyshev nodes of [0, 6.25],
+# computed with 40 digits. The error is below 3.5e-16, and below 1e-15 with the roundings of the loops
+# (`test_expansion.py`).
 S0, S1, S2, S3 = (
     0.62831853071795857574, -0.041341702240398286582, 0.00081605249275579764150,
     -7.6705859689628672650e-6,

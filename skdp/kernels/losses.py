@@ -5,8 +5,8 @@ new loss is such a class and such a row; its code is its place in the table. Pas
 parameter, and choose the function by the code. `code_of` refuses a loss without a row; a code without a row gives
 NaN, so that no record adds anything.
 
-Privacy: what a function returns follows from its arguments alone, with the same bits for a row at every place of a
-block, because each operation is rounded by itself.
+Privacy: the result of a function follows from its arguments alone, with the same bits for a row at every place of
+a block, because each operation is rounded by itself.
 """
 
 import math
@@ -274,7 +274,7 @@ def several_derivatives(code, parameter, z, target, weight):
 
 @inner_jit
 def target_of(y, i, point):
-    """Target of row i; of what was given for several points, that of one of them."""
+    """Target of row i; where targets differ between points, the target at ``point``."""
     if y.ndim == 1:
         return y[i]
     return y[i, point]

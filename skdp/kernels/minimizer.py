@@ -8,9 +8,9 @@ not, a fixed schedule runs from theta = 0; beta is the smoothness of F, G bounds
 
 * Nesterov's constant momentum: f - f* <= (1 - sqrt(alpha/beta))^k 2 (f(0) - f*), f(0) - f* <= G^2/(2 alpha) and
   ||g||^2 <= 2 beta (f - f*) give k <= sqrt(beta/alpha) log(2 beta G^2 / (alpha tau^2)) in exact arithmetic.
-* Should rounding spoil that, gradient descent with step 1/beta. If what a step moves is off by e/beta, then
-  f(new) - f <= -(||g||^2 - e^2)/(2 beta): while ||g|| >= 2e the gap f - f* shrinks by 1 - 3 alpha/(4 beta). So a
-  point with ||g|| <= tau - 2e appears within (4 beta/(3 alpha)) log(beta G^2/(alpha (tau - 2e)^2)) steps if
+* Should rounding spoil that, gradient descent with step 1/beta. If a step is off by e/beta, then
+  f(new) - f <= -(||g||^2 - e^2)/(2 beta): while ||g|| >= 2e the gap f - f* shrinks by 1 - 3 alpha/(4 beta). Hence
+  a point with ||g|| <= tau - 2e appears within (4 beta/(3 alpha)) log(beta G^2/(alpha (tau - 2e)^2)) steps if
   tau >= 4e, and there the computed norm plus the bound is at most tau.
 
 tau >= 4e is chosen from public numbers, so convergence is never an output: no exception, no warning,
@@ -40,7 +40,7 @@ DEPTH = BLOCK + 128  # roundings of a term of a sum over any number of rows, see
 
 
 class Shape(Protocol):
-    """What is public of the records: `skdp.privacy.PublicShape`."""
+    """Public facts of the records: `skdp.privacy.PublicShape`."""
 
     @property
     def n_features(self) -> int: ...
@@ -81,7 +81,7 @@ def threshold(loss: Loss) -> float:
 
 
 class Domain:
-    """What is public about the objective: its constants, its rounding errors, and tau.
+    """Public facts of the objective: its constants, its rounding errors, and tau.
 
     Attributes
     ----------

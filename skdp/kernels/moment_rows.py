@@ -1,6 +1,6 @@
 """Compiled rows of a second moment: from a block of records to integers whose products are added.
 
-Privacy: what a row becomes is a function of this row, of its group's size and of public or released numbers. Sums
+Privacy: a row's integers are a function of this row, of its group's size and of public or released numbers. Sums
 of squares are added in the order of `skdp.kernels.ordered_sums`; all else is rounded operation by operation.
 """
 

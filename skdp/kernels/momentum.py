@@ -15,8 +15,8 @@ def momentum_step(
 ) -> bool:
     """Change ``velocity`` to ``momentum * velocity + gradient`` and ``theta`` by ``-rate * velocity``, in place.
 
-    The roundings are those of NumPy's operations, one after the other. For nets of millions of parameters the
-    passes of these over the memory are a good part of a step.
+    The results are rounded as by NumPy's operations, one after the other, whose passes over the memory are a good
+    part of a step for nets of millions of parameters.
 
     Returns
     -------

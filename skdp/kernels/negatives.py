@@ -73,5 +73,5 @@ class Negatives:
         return np.asarray(found / own.size)
 
     def table(self) -> tuple[int, NDArray[np.uint64], Integers]:
-        """Return what the kernels take."""
+        """Return the arguments of the kernels."""
         return self.count, self.keep, self.alias

@@ -55,7 +55,7 @@ def jit_fused(function: Compiled) -> Compiled:
 def inner_jit(function: Compiled) -> Compiled:
     """As `jit` for a function that only compiled functions call.
 
-    What a call from Python would need is not compiled, which is a fifth of the seconds of a first fit. Such a call
+    The code for calls from Python is not compiled, which is a fifth of the seconds of a first fit. Such a call
     raises TypeError; ``py_func`` is the function itself.
     """
     return _only_inside(_compile(function, fastmath=False, wrapped=False))

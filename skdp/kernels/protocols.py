@@ -98,5 +98,5 @@ def is_cupy(x: object) -> TypeGuard[OnDevice]:
 
 
 def on_host(value: object) -> Any:
-    """The value itself, or a copy on the host of what lies on a device."""
+    """The value itself, or a copy on the host of an array on a device."""
     return value.get() if is_cupy(value) else value

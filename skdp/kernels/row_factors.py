@@ -12,7 +12,7 @@ import numpy as np
 from skdp.kernels.losses import UNDERFLOW, one_derivative, several_derivatives
 from skdp.kernels.numba_jit import inner_jit
 
-# What a pass over the rows produces.
+# Results of a pass over the rows.
 ROUNDED, PLAIN, NORMS, OPEN = 0, 1, 2, 3
 
 # Smallest clip factor: below it, products come near the subnormal numbers and lose relative precision.
@@ -43,7 +43,7 @@ def row_of(rows, i):
 
 @inner_jit
 def factors(scores, squares, rows, first, m, y, weight, code, parameter, p, limit, inverse_unit, mode, norms):
-    """Clip: turn the predictors (K, m) of a block into what multiplies its rows; true if none is dropped.
+    """Clip: turn the predictors (K, m) of a block into the factors of its rows; true if none is dropped.
 
     ``squares`` are the rows' squared norms, the intercept's feature included; they are used up. With
     ``mode == NORMS`` the bounds on the gradient norms are stored instead.

@@ -1,6 +1,6 @@
 """Linear predictors of all rows, compiled by numba.
 
-Each row's sum has one order, that of its features, wherever the row stands. So a row's score has the same bits on
+Each row's sum goes over the features in their order, wherever the row stands: a row's score has the same bits on
 every data set that holds the row.
 """
 

@@ -12,7 +12,7 @@ REPEATED = 256  # cells that a loop works on at once where rows are shorter; a c
 
 
 class LazyTable(ABC):
-    """A table of float64 whose rows are made while they are read, each of one row of what is stored."""
+    """A table of float64 whose rows are made while they are read, each from one stored row."""
 
     @property
     @abstractmethod
@@ -55,8 +55,8 @@ class LazyTable(ABC):
 class StandardizedTable(LazyTable):
     """Cells ``(clip(x, low, high) - center) / scale`` of float64, made a block of rows at a time.
 
-    What is not a number becomes 0. Each operation is rounded by itself, so a cell's bits do not depend on its
-    place, on the memory order of X or on the block.
+    NaN becomes 0. Each operation is rounded by itself, so a cell's bits do not depend on its place, on the memory
+    order of X or on the block.
 
     Attributes
     ----------

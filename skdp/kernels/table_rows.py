@@ -1,6 +1,6 @@
 """Gradients of tables of which a record touches few rows: equal rows merged, and added over records.
 
-What is computed for a record is a loop over its own rows: the same bits wherever the record stands.
+A record's sum is a loop over its own rows: the same bits wherever the record stands.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from skdp.kernels.protocols import Integers
 
 @jit
 def _merge(rows, order, n_table, values):
-    # Of equal rows the first one gets the sum. The others become zeros of row -1.
+    # The first of equal rows gets the sum. The others become zeros of row -1.
     for i in range(rows.shape[0]):
         head, last = 0, -1
         for s in range(rows.shape[1]):
@@ -58,10 +58,10 @@ def _move(rows, block, scale, rounded, total, touched):
 def merge_table_rows(
     rows: Integers, values: NDArray[np.floating], n_table: int
 ) -> tuple[Integers, NDArray[np.floating]]:
-    """Add what a record has for equal rows, in the order of positions; return new arrays of the same shapes.
+    """Add a record's values for equal rows, in the order of positions; return new arrays of the same shapes.
 
-    Each row then occurs once in a record. All other positions hold -1 and zeros, also those of rows that are not
-    in 0, ..., ``n_table`` - 1.
+    Each row then occurs once in a record. All other positions hold -1 and zeros, also where the row is not in 0,
+    ..., ``n_table`` - 1.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def add_rounded_rows(
     total: NDArray[np.float64 | np.int64],
     touched: NDArray[np.bool_],
 ) -> None:
-    """Add what `add_table_rows` gives to ``total``, and visit no other rows of the table.
+    """Add the result of `add_table_rows` to ``total``, and visit no other rows of the table.
 
     Parameters
     ----------

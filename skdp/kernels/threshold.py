@@ -121,8 +121,8 @@ def hard_threshold(x: Floats, s: int) -> Floats:
     Parameters
     ----------
     x : ndarray of float32 or float64, shape (d,) or (d, K)
-        Finite or infinite, not NaN. A two-dimensional array is thresholded by rows: those of
-        largest l2 norm stay. CuPy arrays stay on the device.
+        Finite or infinite, not NaN. A two-dimensional array is thresholded by rows: the rows of largest l2 norm
+        stay. CuPy arrays stay on the device.
     s : int
         Number of entries or rows to keep, >= 0; with ``s >= d`` the result is a copy.
 

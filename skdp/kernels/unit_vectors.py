@@ -1,6 +1,6 @@
 """Compiled sums of vectors, one for each unit, that are clipped and rounded to integers.
 
-Privacy: what a unit adds is a function of its own vector. The proof is in `skdp.privacy.statistics.clipped_sum`.
+Privacy: a unit's part is a function of its own vector. The proof is in `skdp.privacy.statistics.clipped_sum`.
 """
 
 import math

@@ -34,7 +34,7 @@ TARGET_WEIGHT = (0.5, 1.0)  # weight of the targets beside the rows, in the firs
 ROUNDS = {1: (1.0,), 2: (0.3, 0.7), 3: (0.2, 0.3, 0.5)}  # shares of mu^2, by the number of rounds
 FLOOR = 0.5  # least eigenvalue of the system, over the bound on the eigenvalues of the noise
 REACH_SHARE = 0.02  # share of mu^2 for each bound of the residuals
-# Bounds of the residuals, over that of the round before.
+# Grid of the bounds of the residuals, over the bound of the round before.
 RESIDUAL_GRID = 2.0 ** (np.arange(-96, 9) / 8)
 
 
@@ -126,7 +126,7 @@ def adassp(
 
 
 class NormalEquations:
-    """The released normal equations: each round adds to what is known of X^T X.
+    """The released normal equations: each round makes the estimate of X^T X more precise.
 
     A round fits the residuals of the last one. Their clip is smaller, and so is the noise of their moments. Each
     round releases X^T X anew, and the releases are averaged with inverse variances.
@@ -169,7 +169,7 @@ def normal_equations(released: np.ndarray, scale: float) -> tuple[np.ndarray, np
     """Split the released matrix; averaging its triangles halves the noise's variance off the diagonal.
 
     Only the symmetric part holds data, so this is the Gaussian mechanism on the upper triangle with its
-    off-diagonal entries times sqrt(2), an isometry. ``scale`` undoes that of the targets.
+    off-diagonal entries times sqrt(2), an isometry. ``scale`` undoes the scaling of the targets.
     """
     matrix = 0.5 * (released + released.T)
     return matrix[:-1, :-1], matrix[:-1, -1] * scale
@@ -179,8 +179,8 @@ def adaptive_ridge(gram: np.ndarray, noise_std: float) -> float:
     """Return the ridge that lifts the smallest eigenvalue above the noise.
 
     The noise has variance s^2 on the diagonal and s^2 / 2 off it. The eigenvalues of such a p x p matrix lie
-    within s sqrt(2 p) as p grows. AdaSSP adds what a lower bound of the smallest eigenvalue lacks to that. The
-    ridge is at least half of it, so that no released eigenvalue below 0 cancels it.
+    within s sqrt(2 p) as p grows. AdaSSP adds the difference between this number and a lower bound of the smallest
+    eigenvalue. The ridge is at least half of it, so that no released eigenvalue below 0 cancels it.
     """
     noise = noise_std * math.sqrt(2.0 * len(gram))
     smallest = float(np.linalg.eigvalsh(gram)[0])
@@ -267,7 +267,7 @@ class DPAdaSSPRegressor(_AdaSSPFit, NumberModel, PrivateFit[Problem]):
     Notes
     -----
     **Privacy.** Rows have norm at most R, the intercept's feature included, and the target is scaled to at most w
-    R. So a record z has squared norm at most B^2 = (1 + w^2) R^2. Replacing one record (or group) moves the sum of
+    R: a record z has squared norm at most B^2 = (1 + w^2) R^2. Replacing one record (or group) moves the sum of
     z z^T by at most sqrt(2) B^2 in Frobenius norm. Under zero-out and add-remove it is B^2. Residuals are taken at
     released coefficients, so a later round is a Gaussian release like the first. All else is post-processing.
 

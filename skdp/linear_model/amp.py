@@ -113,7 +113,7 @@ class Minimum:
 
 
 class PerturbedFit(LinearFit):
-    """What classifier and regressor share."""
+    """The common fit of classifier and regressor."""
 
     row_norm: Auto = parameter(
         real(low=SMALLEST_GIVEN, high=LARGEST_GIVEN, word="auto"),
@@ -145,7 +145,7 @@ class PerturbedFit(LinearFit):
 
     @property
     def _searches(self) -> int:
-        """How many quantiles are released first."""
+        """Number of quantiles that are released first."""
         return int(given(self.row_norm) is None)
 
     def _open_session(self, n_units: int | None = None, **options: Unpack[SessionOptions]) -> PrivacySession:
@@ -220,12 +220,12 @@ class DPAMPClassifier(PerturbedFit, LabelModel, PrivateFit[Problem]):
     -----
     **Privacy.** Rows have norm at most R, the intercept's feature included. Replacing one record moves the
     gradient of the sum of the losses by at most 2 R. Under zero-out and add-remove it is R. The minimiser
-    under a Gaussian linear term of standard deviation sigma costs what one Gaussian release of that gradient
-    costs, if the penalty is a few R^2 / epsilon. The proof follows the exact analysis of objective
-    perturbation of [Redberg2023]_, sharpened on the theory page. The computed point gets
-    a second, tiny noise, which makes approximate solving and floating point safe. Both compose by basic
-    composition: 98 % of epsilon for the first, or 93 % if the row norm is released. There is no proof for
-    several classes; use `DPLogisticRegression` or `DPIGHTClassifier`.
+    under a Gaussian linear term of standard deviation sigma costs as much as one Gaussian release of that
+    gradient, if the penalty is a few R^2 / epsilon. The proof follows the exact analysis of objective perturbation
+    of [Redberg2023]_, sharpened on the theory page. The computed point gets a second, tiny noise, which makes
+    approximate solving and floating point safe. Both compose by basic composition: 98 % of epsilon for the first,
+    or 93 % if the row norm is released. There is no proof for several classes; use `DPLogisticRegression` or
+    `DPIGHTClassifier`.
 
     Erratum of [Iyengar2019]_: Algorithm 1 calibrates the noise on the computed point to its
     distance from the exact minimiser. Two such points may be twice as far apart, so twice that is used here.
@@ -305,8 +305,8 @@ class DPAMPRegressor(PerturbedFit, NumberModel, PrivateFit[Problem]):
     {Notes}
 
     For regression a gradient is at most ``huber_threshold`` times the row norm. Huber's derivative takes both
-    signs, and its curvature stays 1 up to the kink. This makes the analysis a little less tight: the noise is
-    5 to 15 % above that of one Gaussian release of the gradient. A row that is longer than the row norm is
+    signs, and its curvature stays 1 up to the kink. This makes the analysis a little less tight: the noise is 5 to
+    15 % larger than the noise of one Gaussian release of the gradient. A row that is longer than the row norm is
     scaled down together with its centred target.
 
     {privacy.targets}

@@ -89,7 +89,7 @@ def _shaped(point: np.ndarray, n_outputs: int) -> np.ndarray:
 
 
 def steps_for(n_units: int, epsilon: float, delta: float) -> int:
-    """Number of steps from public numbers: their error falls like 1/T, that of their noise grows like sqrt(T)."""
+    """Number of steps from public numbers: their error falls like 1/T, the noise grows like sqrt(T)."""
     if math.isinf(epsilon):
         return MAX_STEPS
     if delta == 0:
@@ -109,9 +109,9 @@ def released_scales(
 ) -> tuple[float, float, float]:
     """Return the intercept's feature, the clip norm and the radius.
 
-    What is None is made from the median sup norm of the rows; for regression also from that of the gradients at 0.
-    The intercept's feature is the median sup norm of the rows, so that it takes nothing of the clip. No budget
-    is spent if both are numbers; the value then is 1.
+    A number that is None follows from the median sup norm of the rows; for regression also of the gradients at 0.
+    The intercept's feature is the median sup norm of the rows, so that it takes nothing of the clip. No budget is
+    spent if both are numbers; the value then is 1.
     """
     if radius is not None and clip_norm is not None:
         return 1.0, float(clip_norm), float(radius)
@@ -156,7 +156,7 @@ class FrankWolfeFit(LinearFit):
         real(low=1e-100, high=1e100, word="auto"),
         """Radius of the l1 ball that holds the coefficients of all classes together. "auto" is
         ``0.32 sqrt(n mu) g / m^2``, at most ``100 g / m^2``. Here m is the released median sup norm of the
-        rows, and g that of the gradients at 0, which follows from m. The recalibration may leave the ball.""",
+        rows, and g of the gradients at 0, which follows from m. The recalibration may leave the ball.""",
         default="auto",
     )
     max_iter: AutoInt = parameters.more(
@@ -232,8 +232,8 @@ class DPFrankWolfeClassifier(FrankWolfeFit, LabelModel, PrivateFit[Problem]):
     """Logistic or softmax regression in an l1 ball that is differentially private: private Frank-Wolfe.
 
     Each of ``max_iter`` steps draws a vertex of the l1 ball by the exponential mechanism, with the clipped
-    mean gradient as scores. The step moves towards the vertex by 2 / (t + 2). The method is that of
-    [Talwar2015]_; its lazy scores are after [Raff2023]_.
+    mean gradient as scores. The step moves towards the vertex by 2 / (t + 2). The method follows [Talwar2015]_,
+    its lazy scores follow [Raff2023]_.
 
     {guarantee}
 
@@ -246,7 +246,7 @@ class DPFrankWolfeClassifier(FrankWolfeFit, LabelModel, PrivateFit[Problem]):
 
     Notes
     -----
-    **Privacy.** A row's gradient is clipped to L = ``clip_norm`` in the sup norm. So replacing one record (or
+    **Privacy.** A row's gradient is clipped to L = ``clip_norm`` in the sup norm, and replacing one record (or
     group) moves no score by more than Delta = 2 L / n. Under zero-out and add-remove it is half of that. A choice
     by Gumbel noise of scale 2 Delta / eps0 is one eps0-bounded-range choice. The factor 2 is necessary, because
     the scores of +e_j and -e_j move against each other; the scale Delta / eps0 of [Durfee2019]_ is for counts to
@@ -287,8 +287,8 @@ class DPFrankWolfeRegressor(FrankWolfeFit, NumberModel, PrivateFit[Problem]):
     """Linear regression in an l1 ball that is differentially private: private Frank-Wolfe.
 
     Each of ``max_iter`` steps draws a vertex of the l1 ball by the exponential mechanism, with the clipped
-    mean gradient as scores. The step moves towards the vertex by 2 / (t + 2). The method is that of
-    [Talwar2015]_; its lazy scores are after [Raff2023]_.
+    mean gradient as scores. The step moves towards the vertex by 2 / (t + 2). The method follows [Talwar2015]_,
+    its lazy scores follow [Raff2023]_.
 
     {guarantee}
 
@@ -315,7 +315,7 @@ class DPFrankWolfeRegressor(FrankWolfeFit, NumberModel, PrivateFit[Problem]):
 
     radius = changed(
         text="""Radius of the l1 ball that holds the coefficients. "auto" is ``0.7 (n mu)^(1/3) g / m^2``, at most
-        ``30 g / m^2``. Here m is the released median sup norm of the rows, and g that of the gradients at 0."""
+        ``30 g / m^2``. Here m is the released median sup norm of the rows, and g of the gradients at 0."""
     )
     fit_intercept = changed(
         text="""Whether to fit an intercept. A number near the median of y is released first, subtracted from y and

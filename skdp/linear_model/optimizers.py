@@ -1,4 +1,4 @@
-"""What stochastic linear models take as ``optimizer``."""
+"""Values of ``optimizer`` for stochastic linear models."""
 
 from skdp.fitting.optimizers import SGD, Adam
 

@@ -1,4 +1,4 @@
-"""What `skdp.metrics.evaluate` returns: a mapping from names to released scores, with a table as its text."""
+"""The result of `skdp.metrics.evaluate`: a mapping from names to released scores, with a table as its text."""
 
 import html
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,7 +44,7 @@ class Evaluation(Mapping[str, ReleasedScore]):
     Attributes
     ----------
     privacy_ : PrivacyReport
-        What all scores together cost.
+        The report of all scores together.
     """
 
     privacy_: PrivacyReport
@@ -76,7 +76,7 @@ class Evaluation(Mapping[str, ReleasedScore]):
         return len(self._scores)
 
     def _about(self) -> str:
-        """One line on what was evaluated and how."""
+        """One line on the evaluated model and the method."""
         raise NotImplementedError
 
     def _rows(self) -> list[tuple[str, str, str, str]]:

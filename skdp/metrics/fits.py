@@ -1,4 +1,4 @@
-"""The fits behind `skdp.metrics`: each releases what its scores need through a session, as any private fit."""
+"""The fits behind `skdp.metrics`: each releases its statistics through a session, as any private fit."""
 
 import math
 import sys
@@ -39,7 +39,7 @@ from skdp.statistics.column_moments import released_once
 FINER = ((8000.0, 256), (2000.0, 128), (0.0, 64))
 MOST_BINS = 128  # but for the 256 that are shipped: larger strategies take seconds to compute
 FURTHEST = 4.0  # logit of a threshold that the bins are laid around: p = .018 to .982; a choice
-# What an evaluation alone assumes of its model.
+# Assumptions on the model that only an evaluation has.
 MODEL_IS_PUBLIC = (
     "the model is released, or was fitted to other people: its own training rows are not protected here"
 )
@@ -53,7 +53,7 @@ class EvaluationProblem(Problem):
 
 
 class EvaluationFit(PrivateFit[EvaluationProblem]):
-    """What all evaluations share: the parameters of privacy, and what the claim rests on."""
+    """Base of all evaluations: the parameters of privacy, and the assumptions of the claim."""
 
     model: BaseEstimator | None = parameter(described("estimator"), "A fitted model, or None.", default=None)
     answers_: Floats = fitted()
@@ -71,7 +71,7 @@ class EvaluationFit(PrivateFit[EvaluationProblem]):
 
     @property
     def _ledger_name(self) -> str:
-        """Name of what is released, for the report and the accountant's ledger."""
+        """Name of the release, for the report and the accountant's ledger."""
         return f"evaluate({name_of(self.model)})"
 
     def _open_session(self, n_units: int | None = None, **options: Unpack[SessionOptions]) -> PrivacySession:
@@ -103,7 +103,7 @@ class EvaluationFit(PrivateFit[EvaluationProblem]):
         return Decision(steps=gaussian_steps(session, (self._purpose, 1.0, 1)))
 
     def _solution(self, records: PrivateRecords, answers: Floats, noise: object, **more: object) -> Solution:
-        """What was released, the noise in it, and the public numbers that scores are made with."""
+        """The released numbers, their noise, and the public numbers that scores are made with."""
         shown = {
             "answers_": answers,
             "noise_std_": noise,
@@ -194,17 +194,17 @@ class TwoClassTable(EvaluationFit):
         return edges
 
     def _usual_threshold(self, plain: float) -> float:
-        """The threshold of ``predict``: the model's own, if it was tuned or fixed, or that of all other models."""
+        """The threshold of ``predict``: the model's own, if it was tuned or fixed, else ``plain``."""
         return own_threshold(self.model, plain)
 
     def _with_threshold(self, edges: Floats, at: float) -> Floats:
-        """Given edges and the threshold, so that counts at it are exact: those of what the model predicts."""
+        """Given edges and the threshold, so that counts at it are the exact counts of the model's predictions."""
         probability = self._check_model() == "predict_proba"
         inner = 0.0 < at < 1.0 if probability else math.isfinite(at)
         return np.union1d(edges, [at]) if inner else edges
 
     def read(self, X: object, y: object = None, groups: object = None) -> EvaluationProblem:
-        """Find the cell of each row by its score and its label; it is what the record is from here on."""
+        """Find the cell of each row by its score and its label; from here on the record is its cell."""
         count_rows(X, y)
         second = class_codes(y, self._labels()) == 1
         scores = self._scores(X)
@@ -255,7 +255,7 @@ class TwoClassTable(EvaluationFit):
         return strategy("table", self._grid(effective_n)[0].n_bins, self.adjacency)
 
     def evaluation(self) -> ClassificationEvaluation:
-        """What the fitted release says."""
+        """The result of the fitted release."""
         grid, first = self._grid(self.effective_n_)
         matrix = scaled(self._matrix(self.effective_n_))
         noisy = NoisyTable.solved(matrix, self.answers_, self.noise_std_, self.total_)

@@ -43,17 +43,17 @@ def evaluate(
         array has inner edges: probabilities, or values of ``decision_function`` for a model without
         ``predict_proba``, which needs them. The threshold is added to them.
     threshold : float, default=None
-        From which score on a row is predicted to be of the second class. None is that of ``predict``: .5, or 0 for
-        a ``decision_function``, or the model's own (`skdp.model_selection.DPTunedThresholdClassifier`). It becomes
-        an edge of the bins, so its scores are not rounded. Bins that are not given as edges are laid around it, so
-        that its accuracy has the least noise.
+        From which score on a row is predicted to be of the second class. None is the threshold of ``predict``: .5,
+        or 0 for a ``decision_function``, or the model's own (`skdp.model_selection.DPTunedThresholdClassifier`).
+        It becomes an edge of the bins, so its scores are not rounded. Bins that are not given as edges are laid
+        around it, so that its accuracy has the least noise.
     ovr : bool, default=False
         For three or more classes: also release a table of each class against the rest, which gives areas under ROC
         curves and makes all other noise larger.
     y_bounds : tuple of (low, high), default=None
         For a regressor: public numbers that targets are clipped to. None releases a window of the targets for 10 %
         of the budget (of mu^2), or 20 % where they are far from 0. Residuals are clipped to a window that is
-        released for another 10 %. Scores are those of clipped numbers, and the windows are said.
+        released for another 10 %. Scores are computed from clipped numbers, and the result has the windows.
     {unit}
         A group counts as one, the mean of its rows: scores weigh groups alike, not rows.
 

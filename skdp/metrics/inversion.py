@@ -1,4 +1,4 @@
-"""Scores and intervals of a noisy table, by inversion: which values of a score fit what was released?
+"""Scores and intervals of a noisy table, by inversion: the values of a score that agree with the release.
 
 The release gives for the table x (the number of units in each cell) the least-squares estimate z, whose errors are
 normal with a known covariance S. Every score here is a ratio f(x) / g(x). For a value a let h = f(z) - a g(z).
@@ -118,7 +118,7 @@ def least_squares(strategy: Floats, *, known: bool) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, eq=False)
 class NoisyTable:
-    """What is known of the counts in a table.
+    """Released facts of the counts in a table.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class NoisyTable:
         The public number of units, None where it is not public.
     strategy : ndarray of shape (n_answers, n_cells)
     answers : ndarray of shape (n_answers,)
-        What was released: ``strategy @ x`` with noise of one standard deviation.
+        The release: ``strategy @ x`` with noise of one standard deviation.
     """
 
     counts: Floats
@@ -219,15 +219,15 @@ class NoisyTable:
         Returns
         -------
         Estimate
-            The value is an unbiased quotient where both halves have clear counts, and else that of `nonnegative`.
+            The value is an unbiased quotient where both halves have clear counts, and else the quotient at
+            `nonnegative`.
 
         Notes
         -----
-        With z = x + e, the quadratic form z^T M z has mean x^T M x + tr(M S) and variance
-        4 x^T M S M x + 2 tr(M S M S). The first term of the variance is estimated without bias by 4 z^T M S M z
-        - 4 tr(M S M S). So an unbiased estimate of the whole is 4 z^T M S M z - 2 tr(M S M S). It may be too
-        small, or negative, and the variance is never below 2 tr(M S M S): a number is accepted if it is with
-        either of the two.
+        With z = x + e, the quadratic form z^T M z has mean x^T M x + tr(M S) and variance 4 x^T M S M x + 2 tr(M S
+        M S). The first term of the variance is estimated without bias by 4 z^T M S M z - 4 tr(M S M S), and the
+        whole by 4 z^T M S M z - 2 tr(M S M S). The estimate may be too small, or negative, and the variance is
+        never below 2 tr(M S M S): a number is accepted if it is with either of the two.
         """
         x, s, table = self.counts, self.covariance, self.nonnegative
         b = len(x) // 2
@@ -273,7 +273,7 @@ class NoisyTable:
         value : float
             At `nonnegative`, or at `counts`, where it may lie beyond [0, 1].
         gradient : ndarray of shape (n_cells,)
-            There; orthogonal to the counts, as that of a score that does not change if all counts are doubled.
+            There; orthogonal to the counts, because the score does not change if all counts are doubled.
         *needed : ndarray of shape (n_cells,)
             Counts that have to be clear. Else nothing is known, and the intervals are [0, 1].
         """

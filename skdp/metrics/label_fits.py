@@ -47,12 +47,12 @@ LABELS: object = parameter(
     described("sequence of labels"), "The public label set, in the order of the columns.", default=None
 )
 LABELS_OF_TWO: object = parameter(
-    described("pair of labels"), "The public labels, that of the score last.", default=(0, 1)
+    described("pair of labels"), "The public labels, the label of the score last.", default=(0, 1)
 )
 
 
 class GivenAnswers(EvaluationFit):
-    """A statistic of true labels and of what a model said of each row."""
+    """A statistic of true labels and of a model's answers."""
 
     labels: object = LABELS
 
@@ -99,7 +99,7 @@ class RightShare(GivenAnswers):
         return self._solution(records, found[0], noise)
 
     def score(self) -> Estimate:
-        """The share, from what was released."""
+        """The share, from released numbers."""
         if self.total_ is not None:
             return share_of(float(self.answers_[0]), self.noise_std_, self.total_)
         counts = NoisyCounts.of(self.answers_, self.noise_std_, None)
@@ -187,14 +187,14 @@ class LossMean(GivenAnswers):
         return self._solution(records, np.concatenate(answers), np.array(noise))
 
     def score(self) -> Estimate:
-        """The mean, from what was released."""
+        """The mean, from released numbers."""
         (low, high), (center, half_width) = self._range, self._window
         total = max(float(self.answers_[1]), 1.0) if self.total_ is None else self.total_
         counted = float(self.noise_std_[1]) if self.total_ is None else 0.0
         mean = float(self.answers_[0]) / total
         value = min(max(center + half_width * mean, low), high)
         noise = half_width * math.hypot(float(self.noise_std_[0]), mean * counted) / total
-        # Of numbers in [-1, 1] with this mean the variance is at most 1 - mean^2.
+        # Numbers in [-1, 1] with this mean have a variance of at most 1 - mean^2.
         spread = half_width * math.sqrt(max(0.0, 1.0 - mean * mean) / total)
         within, beyond = (
             (max(low, value - QUANTILE * sd), min(high, value + QUANTILE * sd))
@@ -259,7 +259,7 @@ class BalancedAccuracy(ConfusionCounts):
         return self._solution(records, *released_once(session, sums, self._purpose))
 
     def score(self) -> Estimate:
-        """The mean, from what was released."""
+        """The mean, from released numbers."""
         k = len(check_labels(self.labels))
         matrix = scaled(_balanced_strategy(k, self.adjacency == "replace-one"))
         noisy = NoisyTable.solved(matrix, self.answers_, self.noise_std_, self.total_)
@@ -362,7 +362,8 @@ def _numbers(given: object, name: str) -> Floats:
 def _typed_numbers(given: object) -> Floats | None:
     """Scores as float64, or None where the type of their container, which is public, is not one of numbers.
 
-    A container without a type, such as a list, is read cell by cell: what is no number is NaN, and nothing raises.
+    A container without a type, such as a list, is read cell by cell: a cell that is no number is NaN, and nothing
+    raises.
     """
     from skdp.base.cells import as_cells, is_untyped, number
 
@@ -384,7 +385,7 @@ def _typed_numbers(given: object) -> Floats | None:
 
 
 def _described(given: Any) -> str:
-    """The public type and the number of columns of what was given."""
+    """The public type and the number of columns of an argument."""
     dtype = getattr(given, "dtype", None)
     kind = type(given).__name__ if dtype is None else str(dtype)
     return f"{kind} of {np.ndim(given)} dimensions"

@@ -1,7 +1,7 @@
 """Single scores of labels and probabilities: each releases its own cheapest statistic.
 
-Names and order of arguments are those of `sklearn.metrics`. Whoever wants more than one score gets all of them
-for the price of one table by `skdp.metrics.evaluate`.
+Names and order of arguments follow `sklearn.metrics`. For more than one score use `skdp.metrics.evaluate`, which
+gives all of them for the price of one table.
 """
 
 from typing import Unpack
@@ -125,13 +125,13 @@ def roc_auc_score(
     Parameters
     ----------
     y_score : array-like of shape (n_samples,)
-        Probabilities of the second label. Other scores, such as those of ``decision_function``, need ``bins`` with
-        public edges: without them a score above 1 is in the highest bin and one below 0 in the lowest, which
+        Probabilities of the second label. Other scores, such as values of ``decision_function``, need ``bins``
+        with public edges: without them a score above 1 is in the highest bin and one below 0 in the lowest, which
         makes the area too small, and no value raises. A score that is no number is in the lowest bin.
     labels : array-like of shape (2,), default=(0, 1)
         The two labels, public; the second is the positive one.
     bins : "auto", int or array-like of float, default="auto"
-        The public bins, as for `evaluate`. The area is that of scores rounded to them.
+        The public bins, as for `evaluate`. The area is the area for scores rounded to them.
 
     Notes
     -----
@@ -224,7 +224,7 @@ def confusion_matrix(
 
     Notes
     -----
-    **Privacy.** A unit adds numbers that are not negative and add up to at most 1. So the l2 sensitivity is
+    **Privacy.** A unit adds numbers that are not negative and add up to at most 1. Hence the l2 sensitivity is
     sqrt(2) under replace-one and 1 else; see `skdp.privacy.statistics.cell_sums`.
 
     Examples

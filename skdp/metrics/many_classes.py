@@ -8,8 +8,8 @@ A record is in one cell of each of these tables:
 * the bin of the probability that the model gave its true class;
 * with ``ovr=True``, for each class: the bin of that class's probability x whether the record is of that class.
 
-Each table's strategy has sensitivity 1. So j tables that are released together have l2 sensitivity sqrt(j). That
-is why tables for single classes are an option: 10 classes make every score's noise 2.1 times as large.
+Each table's strategy has sensitivity 1, and j tables that are released together have l2 sensitivity sqrt(j).
+Tables for single classes are therefore an option: 10 classes make every score's noise 2.1 times as large.
 """
 
 import math
@@ -61,7 +61,7 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
         Calibration of the confidence: the share of right predictions, and the mean confidence, in merged bins.
     classes_ : ndarray of shape (n_classes,)
     privacy_ : PrivacyReport
-        What all of it costs together.
+        The report of all releases together.
     """
 
     _kind = "a model of three or more classes"
@@ -115,7 +115,8 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
     def _mean_of_classes(self, name: str) -> Estimate:
         """Mean over the classes of recall, or F1, with its gradient."""
         k, noisy = len(self.classes_), self._confusion
-        # Of a class: the sum over its line of weights, its squares, and its product with the numerator's weights.
+        # For one class these are the sum over its line of weights, its squares, and its product with the
+        # numerator's weights.
         summed, squares, both, twice = (k, k, 1.0, 1.0)
         if name == "f1":  # twice the right ones over the sum of a row and a column
             summed, squares, both, twice = (2 * k, 2 * k + 2, 4.0, 2.0)
@@ -141,7 +142,7 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
         return noisy.by_gradient(float(part.mean()), gradient.ravel() / k)
 
     def _sizes(self, table: Floats, name: str) -> tuple[Floats, Floats]:
-        """The number of units of each class, and what a recall, or F1, of it is divided by."""
+        """The number of units of each class, and the denominator of its recall or F1."""
         k = len(self.classes_)
         true, called = table.reshape(k, k).sum(axis=1), table.reshape(k, k).sum(axis=0)
         return true, true if name == "recall" else true + called
@@ -240,7 +241,7 @@ class ManyClassTables(EvaluationFit):
             )
 
     def read(self, X: object, y: object = None, groups: object = None) -> EvaluationProblem:
-        """Find the cells of each row; they are what the record is from here on."""
+        """Find the cells of each row; from here on the record is its cells."""
         count_rows(X, y)
         classes = classes_of(self.model)
         k = len(classes)
@@ -267,7 +268,7 @@ class ManyClassTables(EvaluationFit):
         return self._solution(records, *released_once(session, sums, self._purpose))
 
     def _matrices(self) -> list[Integers]:
-        """The strategy of each table; that of the confusion matrix is a multiple of the counts."""
+        """The strategy of each table; for the confusion matrix it is a multiple of the counts."""
         k, adjacency = len(classes_of(self.model)), self.adjacency
         flat = round(1.0 / (GRID * (math.sqrt(2.0) if adjacency == "replace-one" else 1.0)))
         return [
@@ -278,7 +279,7 @@ class ManyClassTables(EvaluationFit):
         ]
 
     def evaluation(self) -> ManyClassEvaluation:
-        """What the fitted release says."""
+        """The result of the fitted release."""
         flat, *matrices = map(scaled, self._matrices())
         ends = np.cumsum([len(flat), *map(len, matrices)])
         counts, *others = np.split(self.answers_, ends[:-1])

@@ -1,4 +1,4 @@
-"""What an evaluation asks of a model: its classes, and one score for each row, from this row alone.
+"""The calls of an evaluation to a model: its classes, and one score for each row, from this row alone.
 
 Privacy
 -------
@@ -29,7 +29,7 @@ from skdp.base.cells import as_cells, check_collected, is_untyped, label_codes
 from skdp.kernels.protocols import Floats, Integers, is_cupy
 
 AT_ONCE = 64  # rows of a call where positions may matter, as many as `check_batch_independence` looks at
-MAX_CELL = 1e30  # of the generated rows; scikit-learn's trees refuse what float32 does not hold
+MAX_CELL = 1e30  # largest cell of the generated rows; scikit-learn's trees refuse numbers beyond float32
 
 
 def kind_of(model: object) -> str:
@@ -49,7 +49,7 @@ def kind_of(model: object) -> str:
 
 
 def name_of(model: object) -> str:
-    """Return the name of the model's class, for texts; of a pipeline that of its last step."""
+    """Return the name of the model's class, for texts; for a pipeline the class of its last step."""
     return type(model.steps[-1][1] if isinstance(model, Pipeline) else model).__name__
 
 
@@ -198,7 +198,7 @@ def _at_once(model: BaseEstimator, method: str, X: Any) -> int | None:
         with rows_alone():
             check_batch_independence(function, int(X.shape[1]))
     except Exception:
-        # A place matters, or the model refuses generated rows, such as those of categories that it does not know.
+        # A place matters, or the model refuses generated rows, such as rows with categories that it does not know.
         return 1
     return AT_ONCE
 

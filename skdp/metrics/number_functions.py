@@ -8,7 +8,7 @@ from skdp.metrics.released_score import ReleasedScore
 from skdp.statistics.calls import Budget, takes_budget
 
 REFUSED = {
-    "sample_weight": "each record (or group) counts as one, which is what bounds its share of the noise",
+    "sample_weight": "each record (or group) counts as one, because the noise is drawn for this bound",
     "multioutput": "a release is about one column of targets: call the function for each of several",
     "squared": "take the root of the released value and of the ends of its intervals, which costs nothing",
     "force_finite": "values are always finite, and an interval may not be",
@@ -39,7 +39,7 @@ def r2_score(
     Returns
     -------
     ReleasedScore
-        At most 1. It is that of clipped targets and residuals; ``bounds`` is the targets' window. An interval's
+        At most 1, computed from clipped targets and residuals; ``bounds`` is the targets' window. An interval's
         lower end is ``-inf`` where the noise does not show that targets differ.
 
     Raises
@@ -56,7 +56,7 @@ def r2_score(
     Notes
     -----
     **Privacy.** With u and v the target and the residual in units of their windows, clipped to [-1, 1], each unit
-    adds (u / 2, u^2, v^2). So the sums have l2 sensitivity 1.512 under replace-one, and 1.5 under zero-out and
+    adds (u / 2, u^2, v^2): the sums have l2 sensitivity 1.512 under replace-one, and 1.5 under zero-out and
     add-remove. They are released with Gaussian noise, after noisy counts that choose the windows. Then 4 % of the
     budget (of mu^2) release the sum of squares that the sampling variance follows from. 5 % release the number of
     units first, where it is private: under add-remove, and with ``n_public`` under zero-out. Time and memory are
@@ -93,15 +93,15 @@ def mean_squared_error(
     Returns
     -------
     ReleasedScore
-        In squared units of the targets. It is that of clipped residuals; ``bounds`` is their window.
+        In squared units of the targets, computed from clipped residuals; ``bounds`` is their window.
 
     Notes
     -----
-    **Privacy.** With v the residual in units of its window, clipped to [-1, 1], each unit adds v^2. So the sum
-    has sensitivity 1 under all adjacencies. It is released with Gaussian noise, after noisy counts that choose
-    the window. Then 4 % of the budget (of mu^2) release the sum of v^4, which the sampling variance follows from.
-    5 % release the number of units first, where it is private: under add-remove, and with ``n_public`` under
-    zero-out. Time and memory are not protected.
+    **Privacy.** With v the residual in units of its window, clipped to [-1, 1], each unit adds v^2, and the sum
+    has sensitivity 1 under all adjacencies. It is released with Gaussian noise, after noisy counts that choose the
+    window. Then 4 % of the budget (of mu^2) release the sum of v^4, which the sampling variance follows from. 5 %
+    release the number of units first, where it is private: under add-remove, and with ``n_public`` under zero-out.
+    Time and memory are not protected.
 
     Examples
     --------
@@ -127,15 +127,15 @@ def mean_absolute_error(
     Returns
     -------
     ReleasedScore
-        In units of the targets. It is that of clipped residuals; ``bounds`` is their window.
+        In units of the targets, computed from clipped residuals; ``bounds`` is their window.
 
     Notes
     -----
-    **Privacy.** With v the residual in units of its window, clipped to [-1, 1], each unit adds |v|. So the sum
-    has sensitivity 1 under all adjacencies. It is released with Gaussian noise, after noisy counts that choose
-    the window. Then 4 % of the budget (of mu^2) release the sum of v^2, which the sampling variance follows from.
-    5 % release the number of units first, where it is private: under add-remove, and with ``n_public`` under
-    zero-out. Time and memory are not protected.
+    **Privacy.** With v the residual in units of its window, clipped to [-1, 1], each unit adds |v|, and the sum
+    has sensitivity 1 under all adjacencies. It is released with Gaussian noise, after noisy counts that choose the
+    window. Then 4 % of the budget (of mu^2) release the sum of v^2, which the sampling variance follows from. 5 %
+    release the number of units first, where it is private: under add-remove, and with ``n_public`` under zero-out.
+    Time and memory are not protected.
 
     Examples
     --------

@@ -21,7 +21,7 @@ SCORES = ("r2", "mean_squared_error", "root_mean_squared_error", "mean_absolute_
 
 @dataclass(frozen=True)
 class ScoreWindows:
-    """To what targets and residuals are clipped, in units of y.
+    """The windows of targets and residuals, in units of y.
 
     Attributes
     ----------
@@ -107,12 +107,12 @@ class RegressionEvaluation(Evaluation, RegressionPlots):
     It is a mapping from the name of a score to a `ReleasedScore`: "r2", "mean_squared_error",
     "root_mean_squared_error", "mean_absolute_error" and "mean_error", the mean of target less prediction. Targets
     outside of ``y_window`` and residuals outside of ``residual_window`` count as its nearer end. Values and
-    intervals are those of such clipped numbers: rare large errors weigh less than in scikit-learn's scores.
+    intervals are computed from clipped numbers: rare large errors weigh less than in scikit-learn's scores.
 
     Attributes
     ----------
     y_window, residual_window : (float, float)
-        To what targets and residuals were clipped, released or from ``y_bounds``, in units of y.
+        The windows to which targets and residuals were clipped, released or from ``y_bounds``, in units of y.
     mean_error_by_prediction : ndarray of shape (n_bins,)
         Mean of the clipped residuals of the rows (or groups) whose prediction lies in each bin; NaN where the
         noise does not show that there are any.
@@ -126,7 +126,7 @@ class RegressionEvaluation(Evaluation, RegressionPlots):
         Even edges over ``y_bounds``, or over the middle two thirds of a released ``y_window``. The outer bins hold
         all predictions beyond them, too.
     privacy_ : PrivacyReport
-        What all of it costs together.
+        The report of all releases together.
 
     Notes
     -----
@@ -137,7 +137,7 @@ class RegressionEvaluation(Evaluation, RegressionPlots):
     sampling variances take 4 %. The rest is for the sums of (u / 2, u^2, v / 2, v^2, |v| / 2) of targets and
     residuals, with sensitivity 1.669 and 1.658.
 
-    **Intervals** are found by inversion: they hold all values that fit what was released, see
+    **Intervals** are found by inversion: they hold all values that agree with the release, see
     `skdp.metrics.regression_moments`. In simulations they cover 94.4 to 98 %, and all where a score's whole range
     is given (``tools/coverage_regression.py``). The lower end of R2 is ``-inf`` where the noise does not show that
     targets differ.

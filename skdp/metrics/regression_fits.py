@@ -24,14 +24,14 @@ from skdp.privacy.statistics import binned_residuals, residual_moments, residual
 from skdp.statistics.column_moments import Counted, released_counts, released_once
 
 # All are shares of mu^2. Windows of .05, .1 and .15 gave R2 nearly the same error at 1,000 and 5,000 records.
-WINDOW_SHARE = 0.1  # of each window that is searched
-BIN_SHARE = 0.15  # of mean errors by prediction; a choice
-SPREAD_SHARE = 0.04  # of squares for sampling variances; bounds in their place double the intervals, measured
-COUNT_SHARE = 0.05  # of the number of units, where it is private; as of the statistics' searches
+WINDOW_SHARE = 0.1  # share of mu^2 for each window that is searched
+BIN_SHARE = 0.15  # share of mu^2 for mean errors by prediction; a choice
+SPREAD_SHARE = 0.04  # share for the squares; bounds of sampling variances in their place double the intervals
+COUNT_SHARE = 0.05  # share for the number of units, where it is private; as in the statistics' searches
 CAUTION = 2.0  # noise standard deviations by which a search takes fewer units than were counted
 TAIL = 0.005  # part of a normal column that lies outside of its window
-MAX_CENTRE = 12.0  # half-widths from 0, from which on a search's centres, 1/48 of that apart, are too coarse
-N_BINS = 10  # of mean errors by prediction; a choice
+MAX_CENTRE = 12.0  # half-widths from 0; beyond it a search's centres, 1/48 of the distance apart, are too coarse
+N_BINS = 10  # bins of mean errors by prediction; a choice
 
 NAMES = ("u", "u2", "v", "v2", "abs")
 SPREADS = ("r2", "v2", "abs")  # in the order of `residual_squares`
@@ -39,7 +39,7 @@ SPREADS = ("r2", "v2", "abs")  # in the order of `residual_squares`
 # Weights of the sums. Halves of u, v and |v| let a replaced record move all of them by 1.669, where whole ones
 # would give 2.828, and the squares, on which R2 rests, have the least noise for it.
 WEIGHTS = {"u": 0.5, "u2": 1.0, "v": 0.5, "v2": 1.0, "abs": 0.5}
-OF_SCORE = {  # what a score alone needs: its sums, and the squares for its sampling variance
+OF_SCORE = {  # the statistics of one score: its sums, and the squares for its sampling variance
     "r2": (("u", "u2", "v2"), ("r2",)),
     "mean_squared_error": (("v2",), ("v2",)),
     "mean_absolute_error": (("abs",), ("abs",)),
@@ -56,14 +56,14 @@ def _window(name: str, given: object) -> Window | None:
 
 
 class ResidualDecision(NamedTuple):
-    """What an evaluation of numbers decides.
+    """Decisions of an evaluation of numbers.
 
     Attributes
     ----------
     counts : float
         Share of mu^2 for the number of units; 0 where it is public.
     left : float
-        What is left of mu^2 after that number and the window of residuals.
+        Remaining mu^2 after that number and the window of residuals.
     given : Window or None
         The public window of y.
     searches_y : bool
@@ -77,7 +77,7 @@ class ResidualDecision(NamedTuple):
 
 
 class Residuals(EvaluationFit):
-    """What evaluations of numbers share: records of (y, residual, prediction), windows and moments."""
+    """Base of evaluations of numbers: records of (y, residual, prediction), windows and moments."""
 
     y_bounds: object = parameter(
         described("tuple of (float, float)", _window), "Public range of the targets.", default=None
@@ -131,7 +131,7 @@ class Residuals(EvaluationFit):
     def _counted(
         self, session: PrivacySession, records: PrivateRecords, made: ResidualDecision
     ) -> tuple[Counted, Present]:
-        """The number of units, and what a search takes of it. The number is released where it is private:
+        """The number of units, and the number that a search uses. The number is released where it is private:
         ``n_public`` may be some percent off, and means would be, too."""
         column = records.restricted([0])
         if not made.counts:
@@ -204,7 +204,7 @@ class ResidualMoments(Residuals):
         kind_of(self.model)
 
     def read(self, X: object, y: object = None, groups: object = None) -> EvaluationProblem:
-        """Predict each row by the model; target and prediction are what the record is from here on."""
+        """Predict each row by the model; from here on the record is its target and prediction."""
         count_rows(X, y)
         targets = column_of_numbers("y", y)
         predictions = row_scores(self.model, "predict", X, 1, fixed=self._fixed())

@@ -26,7 +26,7 @@ class Sum(NamedTuple):
 
 
 class Influence(NamedTuple):
-    """What a unit adds to ``numerator - rho * denominator`` of R2: ``residuals v^2 - targets (u - mean)^2``.
+    """A unit's part of ``numerator - rho * denominator`` of R2: ``residuals v^2 - targets (u - mean)^2``.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Influence(NamedTuple):
     mean : float
         Of u, in [-1, 1].
     unit : float
-        What 1 stands for, in squares of u.
+        The value of 1, in squares of u.
     """
 
     residuals: float
@@ -145,7 +145,7 @@ class RegressionMoments:
         return (self.residual_half_width / self.half_width) ** 2
 
     def influence_on_r2(self) -> Influence:
-        """What a unit adds to the numbers that R2 is made of, at the released value."""
+        """A unit's part of the numbers that R2 is made of, at the released value."""
         mean = _held(self.sums["u"].value / self.n, -1.0, 1.0)
         residuals, targets = self._unit, self._rho()
         unit = max(residuals, targets)

@@ -1,4 +1,4 @@
-"""What a released score is: a number, what its noise may have done to it, and what it says of the population."""
+"""A released score: a number, an interval for its noise, and an interval for the population."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ class ReleasedScore(Released):
         Standard deviation of the noise in ``value``, a public number. Of a quotient of noisy numbers: the longer
         side of ``noise_interval``, over 1.96; where that is the whole range of the score, at least as much.
     privacy_ : PrivacyReport
-        What the release cost: the same for all scores of one evaluation.
+        The report of the release: the same for all scores of one evaluation.
     noise_interval : (float, float) or None
         With probability ``confidence_level`` over the noise it covers the score of the evaluated records. None
         where the threshold was chosen by looking at the released table.
@@ -50,7 +50,7 @@ class ReleasedScore(Released):
 def released_score(
     found: Estimate, privacy: PrivacyReport, bounds: tuple[float, float] | None = None
 ) -> ReleasedScore:
-    """A score with its intervals and what it cost."""
+    """A score with its intervals and its report."""
     return ReleasedScore(
         found.value, found.noise_std, privacy, bounds,
         noise_interval=found.noise_interval, interval=found.interval,

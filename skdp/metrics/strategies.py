@@ -1,4 +1,4 @@
-"""Strategies: what is released of a table of counts so that a workload of linear questions has the least noise.
+"""Strategies: linear queries of a table of counts by which a workload of linear questions has the least noise.
 
 A strategy is a matrix A. Released are the numbers A x of the counts x, with Gaussian noise. Every other linear
 question q^T x is then answered by least squares, with variance ``s^2 q^T (A^T A)^-1 q / mu^2``, where s is the
@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from skdp.kernels.protocols import Floats, Integers
 from skdp.metrics import workloads
 
-# Of the entries of a released strategy; a choice: a coarser grid costs accuracy, a finer one a larger file.
+# Grid of the entries of a released strategy; a choice: a coarser grid costs accuracy, a finer one a larger file.
 GRID = 2.0**-12
-TOTAL = 0.5  # weight of the number of units, where it is not public; as that of the other counts
-UNSHIPPED_ROUNDS = 60  # of strategies that are not shipped: within 2 %, in two seconds at most
-ROUNDS = 150  # of the fixed point: the objective is then within 1 % of the least; a choice
+TOTAL = 0.5  # weight of the number of units, where it is not public; as the weight of the other counts
+UNSHIPPED_ROUNDS = 60  # rounds for strategies that are not shipped: within 2 %, in two seconds at most
+ROUNDS = 150  # rounds of the fixed point: the objective is then within 1 % of the least; a choice
 KINDS = {
     "table": workloads.table_workload,
     "confidence": workloads.confidence_workload,

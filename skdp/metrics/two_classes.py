@@ -94,7 +94,7 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
     confusion_matrix : ndarray of shape (2, 2)
         Estimated counts at ``threshold``; rows are true classes, columns predicted ones.
     privacy_ : PrivacyReport
-        What all of it costs together.
+        The report of all releases together.
     """
 
     def __init__(

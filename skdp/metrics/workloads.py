@@ -1,6 +1,6 @@
-"""What the table of a two-class evaluation is asked, as a matrix of linear questions; all of it is public.
+"""The questions to the table of a two-class evaluation, as a matrix of linear queries; all of it is public.
 
-A table has a cell for each label and score bin: bins of label 1 first, then those of label 0. A question is one
+A table has a cell for each label and score bin: bins of label 1 first, then bins of label 0. A question is one
 number for each cell. The workload V is a weighted sum of q q^T over questions; `skdp.metrics.strategies` finds the
 release whose answers have the least weighted variance.
 """

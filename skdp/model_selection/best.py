@@ -1,4 +1,4 @@
-"""The methods of an estimator that are those of the one which was fitted inside."""
+"""The methods of an estimator that call the estimator which was fitted inside."""
 
 from typing import ClassVar
 

@@ -34,7 +34,7 @@ def is_distribution(values: object) -> bool:
 
 
 class Candidates:
-    """What a search draws from.
+    """The candidates that a search draws from.
 
     Parameters
     ----------
@@ -99,8 +99,8 @@ class Candidates:
     def to_read(self) -> Iterator[Candidate]:
         """Candidates that read the data before a search: few, but every entry of a list is in one of them.
 
-        What a candidate asks of each record may depend on a parameter, such as the loss. Of a list of numbers the
-        smallest and the largest one are in a candidate: one of them asks for most.
+        The checks of each record by a candidate may depend on a parameter, such as the loss. Of a list of numbers
+        the smallest and the largest one are in a candidate: one of them asks for most.
         """
         spaces = [
             [{name: _ends(values) for name, values in space.items()} for space in of_one] for of_one in self.spaces

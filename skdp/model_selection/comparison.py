@@ -47,7 +47,7 @@ class Comparison(Mapping[str, Evaluation]):
     estimators_ : dict of {str: estimator}
         The fitted models by their names.
     privacy_ : PrivacyReport
-        What all fits and evaluations together cost. The reports of single models say what they cost alone.
+        The cost of all fits and evaluations together. The report of a single model has its cost alone.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Comparison(Mapping[str, Evaluation]):
 
     @property
     def _listed(self) -> list[str]:
-        """Scores that are shown: those of ``scoring``, or all."""
+        """Scores that are shown: the scores of ``scoring``, or all."""
         if self._names is not None:
             return list(self._names)
         return list(dict.fromkeys(name for e in self._evaluations.values() for name in e))
@@ -255,13 +255,13 @@ class Comparing(ComposedFit):
             raise ValueError(f"a training and a test part need at least two {self.unit}s")
 
     def _checked_test(self, train: UserTable) -> UserTable:
-        """The rows of X_test, checked as those of X are: what is wrong is said before anything is spent."""
+        """The rows of X_test, checked like X: errors are raised before anything is spent."""
         test = self._table(*(self.test or ()))
         if test.shape.n_features != train.shape.n_features:
             raise ValueError("X_test must have the columns of X")
         terms = self._terms(1.0)
         for candidate, budget in self._budgets(self._inner()):
-            with no_warnings(Warning):  # they are those of X
+            with no_warnings(Warning):  # the rows of X have had them
                 candidate.look(budget, terms, test.X, test.y, test.groups)
         return test
 
@@ -303,7 +303,7 @@ class Comparing(ComposedFit):
         return (*own, f"no record, and no group, has rows in X and in X_test{how}")
 
     def result(self) -> Comparison:
-        """What `compare` returns."""
+        """The result of `compare`."""
         return Comparison(self.evaluations_, self.models_, self.privacy_, self._names)
 
 
@@ -333,7 +333,7 @@ def compare(
     models : list of estimators, list of (str, estimator) pairs, or dict
         Private classifiers or regressors, or Pipelines that end in one; at most 20, not changed. Their
         ``epsilon``, ``delta``, ``adjacency``, ``unit``, ``n_public`` and ``random_state`` are replaced. Names of a
-        plain list are those of the classes in lower case.
+        plain list are the names of the classes in lower case.
     X : array-like, CSR matrix or data frame of shape (n_samples, n_features)
         Not changed.
     y : array-like of shape (n_samples,)

@@ -44,7 +44,7 @@ CLASSIFICATION = (*(name for name in NAMES if name not in REGRESSION), "f1_macro
 
 @dataclass(frozen=True)
 class UserTable:
-    """The rows of the user, as they are, and what is public of them.
+    """The rows of the user, as they are, and their public facts.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ SCORING: object = parameter(
 
 
 class ComposedFit(PrivateFit[ComposedRows]):
-    """A fit whose releases are those of fits and evaluations inside it."""
+    """A fit that releases through the fits and evaluations inside it alone."""
 
     _record_checks = "accepted by the estimators"
     _leaks_name_steps = True
@@ -172,7 +172,7 @@ class ComposedFit(PrivateFit[ComposedRows]):
         if np.inf in found:
             inner = replace(inner, basic=True)
             with no_warnings(Warning):  # all of them were given above
-                errors(inner)  # what hangs on (epsilon, delta) is checked at what the fits get
+                errors(inner)  # checks that depend on (epsilon, delta) are made at the budgets of the fits
         elif not inner.holds_errors(self.epsilon, self.delta, found):
             raise ValueError(
                 "the fits inside keep more of the budget for the errors of drawn noise than is left for them, as "
@@ -221,7 +221,7 @@ class ComposedFit(PrivateFit[ComposedRows]):
         return ComposedRows(table, {}, tuple(leaks))
 
     def _check_fitted(self, fitted: Mapping[str, object]) -> None:
-        """Refuse what is public of a model to be, such as its classes."""
+        """Refuse public attributes of a model to be, such as its classes."""
 
     def _table(self, X: Any, y: object, groups: object) -> UserTable:
         for name, given in (("X", X), ("y", y), ("groups", groups)):
@@ -244,7 +244,7 @@ class ComposedFit(PrivateFit[ComposedRows]):
     def _inside(self, session: ComposedSession, work: Callable[[], T]) -> T:
         """Run a fit or an evaluation; once something is released, a failure says nothing but that it failed."""
         try:
-            # What leaks is warned of before: by `read`, and by the session if there is a seed.
+            # Warnings of leaks come before: from `read`, and from the session if there is a seed.
             with no_warnings(PrivacyLeakWarning):
                 return work()
         except PrivacyAccountingError:

@@ -1,4 +1,4 @@
-"""Cross-validation that is paid for: k fits and k evaluations, charged once as what one record takes part in."""
+"""Private cross-validation: k fits and k evaluations, charged once as the releases of one record."""
 
 from typing import Any, Unpack
 
@@ -73,7 +73,7 @@ class CrossValidation(ComposedFit):
         return Solution(n_iter=k, attributes={"models_": models, "evaluations_": evaluations})
 
     def result(self) -> dict[str, object]:
-        """What `cross_validate` returns."""
+        """The result of `cross_validate`."""
         evaluations: list[Evaluation] = self.evaluations_
         names = tuple(evaluations[0]) if self._names is None else self._names
         found: dict[str, object] = {}
@@ -113,7 +113,7 @@ def cross_validate(
     ----------
     estimator : private classifier or regressor, or a Pipeline that ends in one
         Not changed. Its ``epsilon``, ``delta``, ``adjacency``, ``unit``, ``n_public`` and ``random_state`` are
-        replaced by those of the folds.
+        replaced by the folds' values.
     groups : array-like of shape (n_samples,), default=None
         Who each row belongs to; needed by, and allowed with, ``unit="group"`` only. All rows of a group are
         in one fold.
@@ -136,8 +136,7 @@ def cross_validate(
           that share training rows depend on each other in an unknown way.
         * ``evaluation``: list of `skdp.metrics.Evaluation`, one a fold, with intervals and curves.
         * ``estimator``: list of fitted models.
-        * ``privacy``: `PrivacyReport` of it all. Reports of single models and evaluations say what they cost
-          alone.
+        * ``privacy``: `PrivacyReport` of it all. The report of a single model or evaluation has its cost alone.
 
     See Also
     --------
@@ -148,7 +147,7 @@ def cross_validate(
     Notes
     -----
     **Privacy.** A record of fold j is in the k - 1 fits of the other folds and in the evaluation of fold j. Fits
-    are mu_f-GDP and evaluations mu_e-GDP, each given what was released before, so the whole is mu-GDP with
+    are mu_f-GDP and evaluations mu_e-GDP, each given the earlier releases, so the whole is mu-GDP with
     ``mu^2 = (k - 1) mu_f^2 + mu_e^2`` ([Dong2022]_). With ``evaluation_share`` s, ``mu_e^2 = s mu^2`` and
     ``mu_f^2 = (1 - s) mu^2 / (k - 1)``. It is charged at once, before a value is read.
 

@@ -1,4 +1,4 @@
-"""Estimators that are fitted inside another fit: what of them is private, and how they get their budget."""
+"""Estimators that are fitted inside another fit: their private parts, and their budgets."""
 
 import math
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ CLAIM_ROUNDING = 1.0 + 1e-9  # claims may be rounded up
 
 @dataclass(frozen=True)
 class InnerTerms:
-    """What an inner fit is told besides its budget."""
+    """The terms of an inner fit besides its budget."""
 
     adjacency: Adjacency
     unit: Unit
@@ -93,7 +93,7 @@ class InnerEstimator:
 
     @cached_property
     def parts(self) -> dict[str, PrivateFit[Problem]]:
-        """The private estimators by the prefix of their parameters; what they hold themselves is theirs."""
+        """The private estimators by the prefix of their parameters, without estimators inside them."""
         if isinstance(self.estimator, PrivateFit):
             return {"": self.estimator}
         found: dict[str, PrivateFit[Problem]] = {}
@@ -110,7 +110,7 @@ class InnerEstimator:
         return found
 
     def lines(self, sparse: bool) -> list[str]:
-        """What steps before a private one do without privacy; a warning for each is given here."""
+        """Effects of steps before a private one that are not private; a warning for each is given here."""
         if not isinstance(self.estimator, Pipeline):
             return []
         steps = _steps(self.estimator)
@@ -200,7 +200,7 @@ class InnerEstimator:
             def ask(accountant: BudgetAccountant, alone: "InnerEstimator" = alone) -> object:
                 return alone.fit(alone.paid(budget, terms, accountant), X, y, groups)
 
-            # Of leaks the user hears before anything is spent, of other things where they happen.
+            # Warnings of leaks come before anything is spent, other warnings where they arise.
             with no_warnings(Warning, but=(PrivacyLeakWarning,)):
                 charge = asked_charge(ask)
             if charge is None:
@@ -222,12 +222,12 @@ class InnerEstimator:
     def look(
         self, budget: tuple[float, float], terms: InnerTerms, X: object, y: object, groups: object
     ) -> dict[str, object]:
-        """Check all rows as the fits will, so that what is wrong with them is said before anything is spent.
+        """Check all rows as the fits will, so that errors are raised before anything is spent.
 
         Returns
         -------
         dict
-            What the first private part would have as public fitted attributes.
+            The public fitted attributes of the first private part.
         """
         copy = self.paid(budget, terms, False)
         steps = [copy] if isinstance(copy, PrivateFit) else [step for _, step in copy.steps]
@@ -249,7 +249,7 @@ class InnerEstimator:
 
 
 def _steps(pipeline: Pipeline) -> list[BaseEstimator]:
-    """The steps of a pipeline in order, those of pipelines inside it among them."""
+    """The steps of a pipeline in order, with the steps of pipelines inside it."""
     found = []
     for _, step in pipeline.steps:
         found += _steps(step) if isinstance(step, Pipeline) else [step]

@@ -4,7 +4,8 @@ Privacy
 -------
 The number of a row depends on the released model and on this row alone: it is a prediction compared with the row's
 target. It is clipped to public bounds, or to bounds that are released first for a part of the same budget. A group
-counts as one, by the mean of its rows. What cannot be predicted, or is not finite, counts as the worst number.
+counts as one, by the mean of its rows. A row that cannot be predicted, or has a prediction that is not finite,
+counts as the worst number.
 """
 
 import math
@@ -32,7 +33,7 @@ _BEST, _WORST = 0.0, -math.log(LEAST_PROBABILITY)
 
 @dataclass(frozen=True)
 class ScoreTerms:
-    """What a released score may cost, and whom it protects."""
+    """The largest cost of a released score, and its unit."""
 
     epsilon: float
     delta: float
@@ -149,7 +150,7 @@ def released_score(
 def _by_rows(predict: Callable[[object], object], X: Any) -> Any:
     """Predictions of all rows; if they fail together, of each row by itself, None where that fails.
 
-    So a row that cannot be predicted changes its own number and no other.
+    A row that cannot be predicted then changes its own number and no other.
     """
     try:
         return on_host(predict(X))

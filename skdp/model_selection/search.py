@@ -1,7 +1,7 @@
 """A search among private models that pays for itself: the best of a random number of trials, and nothing else.
 
 The number of trials is drawn and stays secret; only the best model leaves. `skdp.privacy.mechanisms.best_of.bound`
-proves what that costs, of Papernot and Steinke (2022) and Koskela, Redberg and Wang (2024).
+proves the cost, after Papernot and Steinke (2022) and Koskela, Redberg and Wang (2024).
 """
 
 import math
@@ -40,9 +40,9 @@ from skdp.privacy import (
     fit_to_first_release,
 )
 
-# What the search sets in every candidate: it fixes what a fit costs and whom it protects.
+# Parameters that the search sets in every candidate: they fix the cost and the unit of a fit.
 _OWN = ("epsilon", "delta", "adjacency", "unit", "n_public", "accountant", "random_state")
-_SHOWN = ("verbose", "callback")  # what shows a fit while it runs, and so how many there are
+_SHOWN = ("verbose", "callback")  # parameters that show a running fit, and so the number of fits
 _SEEDS = 2**31 - 1
 # Standard deviations of its noise by which a score is lowered before trials are compared. Noise differs between
 # trials where bounds are released, and of equally good ones the noisiest would win. A choice, not tuned.
@@ -60,7 +60,7 @@ def _check_shape(name: str, value: object) -> None:
 
 
 class SearchDecision(NamedTuple):
-    """The sizes of the parts, and what a trial may cost: the session's plan."""
+    """The sizes of the parts, and the largest cost of a trial: the session's plan."""
 
     parts: PartSizes
     plan: Any
@@ -81,9 +81,9 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
 
     Notes
     -----
-    **Privacy.** Records (or whole groups) are divided once, by fresh randomness that does not read them. A unit
-    is in one part: if it is in the part to fit on, the fit differs and the score of the released model does not
-    read it; if it is in the other, only the score does. So one trial costs what a fit *or* a score costs,
+    **Privacy.** Records (or whole groups) are divided once, by fresh randomness that does not read them. A unit is
+    in one part: if it is in the part to fit on, the fit differs and the score of the released model does not read
+    it; if it is in the other, only the score does. One trial therefore costs a fit *or* a score,
     ``base_epsilon_``, and not both. Trials are independent and have one law. The best of K of them, K random and
     never shown, costs (epsilon, delta) in all: `skdp.privacy.mechanisms.best_of.bound` has the proof. Ties are
     broken at random, and a trial that fails has the worst score. There is no ``cv_results_``, no number of trials,
@@ -93,8 +93,8 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
 
     The search has no mu. An accountant takes it as the first fit of a ledger, or beside others of its kind. Where
     a candidate has no mu itself (it draws minibatches, or perturbs minima), nothing but its (epsilon, delta) is
-    used, and ``base_epsilon_`` is smaller: at epsilon = 1 and 10 trials 0.38 in place of 0.64. What is drawn from
-    a distribution is not known beforehand: if only such a candidate has no mu, its trials have no result.
+    used, and ``base_epsilon_`` is smaller: at epsilon = 1 and 10 trials 0.38 in place of 0.64. A candidate from a
+    distribution is not known beforehand: if only such a candidate has no mu, its trials have no result.
 
     **When it pays.** A search costs about half of the records: one fifth is scored on, and a fit gets about two
     thirds of mu. Over tuned defaults it never paid where it was measured: in 0 of 42 cells (six data sets, three
@@ -157,7 +157,7 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
     test_size: float = parameter(share(), "Part of the records (or groups) to score on.", default=0.2)
     best_estimator_: Any = fitted(
         "estimator",
-        "Fitted to the part of ``1 - test_size`` of the records. Its `privacy_` is that of the search.",
+        "Fitted to the part of ``1 - test_size`` of the records. Its `privacy_` is the report of the search.",
     )
     best_params_: dict[str, Any] = fitted("dict", "The parameters that were drawn for it.")
     best_score_: ReleasedScore = fitted(
@@ -165,7 +165,7 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
         """Its released score, without intervals: the best of several noisy scores is too good (the winner's
         curse), and no estimate of the error on new records.""",
     )
-    base_epsilon_: float = fitted("float", "What a fit or a score of one trial costs.")
+    base_epsilon_: float = fitted("float", "The cost of a fit or a score of one trial.")
     classes_: np.ndarray = fitted("ndarray of shape (n_classes,)", "Of classifiers.")
     n_features_in_: int = fitted()
 
@@ -388,7 +388,7 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
         return {
             "best_estimator_": model,
             "best_params_": winner.candidate.params,
-            "best_score_": (winner.score, winner.noise_std),  # `_report` adds what it cost
+            "best_score_": (winner.score, winner.noise_std),  # `_report` adds its cost
             "base_epsilon_": base_epsilon,
         }
 
@@ -411,7 +411,8 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
 
     def _report(self, session: PrivacySession, problem: SearchProblem, solution: Solution) -> PrivacyReport:
         report = super()._report(session, problem, solution)
-        # The winner's own claim is not what it cost: it was chosen. So its score has no intervals.
+        # The winner's own claim is not its cost, because it was chosen. Its score has no intervals for the same
+        # reason.
         attributes = cast("dict[str, Any]", solution.attributes)
         attributes["best_estimator_"].privacy_ = report
         score, noise = attributes["best_score_"]

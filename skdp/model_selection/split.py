@@ -51,7 +51,7 @@ def train_test_split(
         other one, and 0.25 for the test part if both are None. Under add-remove see ``n_public``.
     random_state : None, int, RandomState or Generator, default=None
         None draws from the operating system. A seed is possible under replace-one and zero-out without ``groups``,
-        where positions are public, so it harms nobody.
+        where positions are public, so it reveals nothing.
     shuffle : bool, default=True
         False takes the first rows for training and the last ones for the test. This is right only if the order of
         the rows says nothing of their values: not for a table that is sorted by label or value. Not under
@@ -92,28 +92,28 @@ def train_test_split(
 
     Notes
     -----
-    **Privacy.** The split is no release, and costs nothing. What the two parts release costs together the
-    dearer of them and not their sum, because two neighbouring tables differ in one part only. The parts on
-    which both tables agree release with the same law on both, so their releases are public randomness of the
-    other part's process.
+    **Privacy.** The split is no release, and costs nothing. The releases of the two parts together cost as much as
+    the dearer part, and not the sum, because two neighbouring tables differ in one part only. The parts on which
+    both tables agree release with the same law on both, so their releases are public randomness of the other
+    part's process.
 
     *Records, replace-one and zero-out.* The number of rows is public. The positions of the test part are a uniform
     choice of a public number of them, by coins that read no record (or a public choice: a seed, or the last
-    positions). Condition on it: the changed record has one position, in both tables. So its part goes to a
-    neighbour, of the same size, and the other part is equal.
+    positions). Condition on the choice: the changed record has one position, in both tables. Hence its part goes
+    to a neighbour, of the same size, and the other part is equal.
 
     *Groups, replace-one and zero-out.* The number of groups is public, their rows are not. The test part has a
     uniform choice of a public number of labels. If group a is replaced by group b, with any label and number of
     rows, exchange a and b in the choice: it is still uniform. With this coupling a and b lie in the same part, all
-    other groups where they were, and rows keep their order. So one part goes to a neighbour with the same number
-    of groups. A seed would fix the choice by the order of the labels, where a new label moves other groups; so it
-    is refused.
+    other groups where they were, and rows keep their order. Hence one part goes to a neighbour with the same
+    number of groups. A seed would fix the choice by the order of the labels, where a new label moves other groups;
+    so it is refused.
 
     *Add-remove.* Each record (or group) has a secret coin of its own. Couple the tables such that who is in both
     has the same coin in both. Then nobody changes parts, and the one who comes or goes does so in one part. The
     sizes of the parts are random and private. They are near ``n_public`` times the shares: give that number as
-    ``n_public`` to what is fitted on the part. A seed ties coins to positions, and a removed row shifts the coins
-    of all behind it; so it is refused.
+    ``n_public`` to the estimator that is fitted on the part. A seed ties coins to positions, and a removed row
+    shifts the coins of all behind it; so it is refused.
 
     Two splits of the same table have records in common: their costs add up, as under one accountant without parts.
     A part with no row at all cannot be fitted; under add-remove a very small table may have one.
@@ -159,7 +159,7 @@ def _check_parameters(
     n_public: int | None,
     accountant: object,
 ) -> None:
-    """Refuse what would make the choice of parts depend on values or on private numbers."""
+    """Refuse arguments that make the choice of parts depend on values or on private numbers."""
     check_adjacency(adjacency)
     check_accountant(accountant)
     check_flag("shuffle", shuffle)
@@ -206,7 +206,7 @@ def _count_rows(arrays: tuple[Any, ...]) -> int:
 
 
 def _sizes(n_units: int, test_size: float | None, train_size: float | None) -> tuple[int, int]:
-    """Public sizes of the parts: those of scikit-learn for this number of units, with its messages."""
+    """Public sizes of the parts, as in scikit-learn for this number of units, with its messages."""
     train, test = sizes_of_scikit_learn(
         np.arange(n_units), test_size=test_size, train_size=train_size, shuffle=False
     )

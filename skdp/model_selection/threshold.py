@@ -28,7 +28,7 @@ class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, InnerScore
 
     The estimator is fitted to one part of the records, and its scores on the other part are released as one table
     (`skdp.metrics.evaluate`), each with the whole budget. The threshold with the least cost in the table is taken.
-    The words are those of `sklearn.model_selection.TunedThresholdClassifierCV`.
+    The parameters are named as in `sklearn.model_selection.TunedThresholdClassifierCV`.
 
     {guarantee}
 
@@ -96,8 +96,7 @@ class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, InnerScore
         get their shares of it."""
     )
     estimator_: Any = fitted(
-        "estimator",
-        "Fitted to the part of ``1 - test_size`` of the records. Its `privacy_` says what it costs alone.",
+        "estimator", "Fitted to the part of ``1 - test_size`` of the records. Its `privacy_` has its cost alone."
     )
     best_threshold_: float = fitted(
         "float", "A row with at least this score is predicted to be of the second class."

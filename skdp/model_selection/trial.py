@@ -1,4 +1,4 @@
-"""What the trials of a search share: the data in two parts, their checks, and what is kept of the best one."""
+"""The common code of a search's trials: the data in two parts, their checks, and the best trial."""
 
 import contextlib
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ class SearchProblem(Problem):
 
 @dataclass(frozen=True)
 class Winner:
-    """What leaves of the best trial."""
+    """The released part of the best trial."""
 
     candidate: Candidate
     model: BaseEstimator
@@ -64,10 +64,10 @@ class Parts:
 
 
 def check_frame(estimator: BaseEstimator) -> None:
-    """Refuse estimators whose fit is not the one that the proof is about.
+    """Refuse estimators whose fit is outside of the proof.
 
     Fits inside a candidate's fit are not counted in its noise errors, have progress bars of their own, and leave
-    intervals and reports of what the winner alone cost.
+    intervals and reports of the winner's own cost.
     """
     frame, kind = PrivateFit, type(estimator)
     if isinstance(estimator, ComposedFit):
@@ -79,7 +79,7 @@ def check_frame(estimator: BaseEstimator) -> None:
         estimator, "param_distributions"
     ):
         raise TypeError(
-            f"{kind.__name__} cannot be searched: its budget or its unit is not that of one table's records"
+            f"{kind.__name__} cannot be searched: its budget or its unit is not of one table's records"
         )
 
 

@@ -80,11 +80,11 @@ def divided(session: PrivacySession, units: Integers, test_size: float) -> tuple
     Notes
     -----
     **Privacy.** Under replace-one and zero-out the number n of units is public, and a uniformly random set of
-    ceil(test_size n) of them is scored on. Its law does not depend on what the units hold, nor on their order: of
+    ceil(test_size n) of them is scored on. Its law does not depend on the units' values, nor on their order: of
     two neighbouring data sets, match the unit that differs with its counterpart and all others with themselves.
     The image of a uniform set is uniform. Given the matched sets, one part differs in one unit and the other part
-    is the same. Under add-remove every unit tosses a coin of its own. Given the coins of the others and of the
-    one that comes or goes, one part differs by this unit. The coins are secret, as n is.
+    is the same. Under add-remove every unit tosses a coin of its own. Given the coins of the others and of the one
+    that comes or goes, one part differs by this unit. The coins are secret, as n is.
     """
     count = int(units.max()) + 1 if units.size else 0
     if session.adjacency == "add-remove":

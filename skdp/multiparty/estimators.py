@@ -146,7 +146,7 @@ class GradientPerturbationFit(MultipartyFit):
         return tell
 
     def privacy_at(self, iteration: int) -> PrivacyReport:
-        """Report what somebody learns who sees the iterate of one round, and no other.
+        """Report the claim against an observer who sees the iterate of one round, and no other.
 
         Parameters
         ----------
@@ -175,12 +175,12 @@ def _signal(settings: DescentSettings, size: int) -> float | None:
     return settings.clip_norm / length if known else None
 
 
-# Of a regression, whose squared loss has no bounded gradients.
+# The clip norm of a regression, whose squared loss has no bounded gradients.
 CLIP_NORM_OF_TARGETS = changed(
-    text="""Largest l2 norm of one record's (or group's) weighted gradient, in units of y times those of X. "auto"
-    is the largest row norm times ``huber_threshold``, which cuts nothing. For the squared loss it is the
-    largest row norm times half the width of ``y_bounds``: it cuts gradients of records whose prediction is
-    further off than that."""
+    text="""Largest l2 norm of one record's (or group's) weighted gradient, in the unit of y times the unit of X.
+    "auto" is the largest row norm times ``huber_threshold``, which cuts nothing. For the squared loss it is the
+    largest row norm times half the width of ``y_bounds``: it cuts gradients of records whose prediction is further
+    off than that."""
 )
 PREDICTION_NOISE: float = fitted(
     "float",
@@ -207,11 +207,11 @@ class MPCGradientPerturbationClassifier(MultipartyClassifier, GradientPerturbati
 
     Notes
     -----
-    **Privacy.** Let n_(1) be the units of the smallest of m owners. A unit's weighted gradient is clipped to C,
-    so replacing one moves the sum that is opened by at most ``2 C / (m n_(1))`` in l2 norm with
-    weighting="owner", and by ``2 C / n`` with weighting="record"; under zero-out it is half of that. T releases
-    with noise multiplier z are exactly mu-GDP with ``mu = sqrt(T) / z``. A person with records at several
-    owners is protected as several units: the report says what that means for epsilon.
+    **Privacy.** Let n_(1) be the units of the smallest of m owners. A unit's weighted gradient is clipped to C, so
+    replacing one moves the sum that is opened by at most ``2 C / (m n_(1))`` in l2 norm with weighting="owner",
+    and by ``2 C / n`` with weighting="record"; under zero-out it is half of that. T releases with noise multiplier
+    z are exactly mu-GDP with ``mu = sqrt(T) / z``. A person with records at several owners is protected as several
+    units: the report explains the effect on epsilon.
 
     {privacy.unprotected}
 

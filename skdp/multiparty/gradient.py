@@ -17,8 +17,8 @@ from skdp.multiparty.release import Release, laplace_epsilon, make_release
 from skdp.multiparty.rounds import automatic_rounds
 from skdp.privacy import PrivacySession, factor
 
-# The last of so many equal parts of the iterates: their mean is the result. On each of the four data sets that
-# `rounds` names its gap was below that of the last iterate, by 2 to 15 %.
+# Equal parts of the iterates, of which the mean of the last part is the result. On each of the four data sets that
+# `rounds` names, the gap of the mean was 2 to 15 % below the gap of the last iterate.
 KEPT = 4
 
 
@@ -126,8 +126,8 @@ def averaged_noise(settings: DescentSettings, curvature: float) -> float:
     rounds, kept = settings.max_iter, max(1, settings.max_iter // KEPT)
     a = 1.0 - settings.learning_rate * (curvature + settings.alpha)
     with np.errstate(over="ignore", invalid="ignore"):
-        sums = np.cumsum(a ** np.arange(rounds))  # of the powers 0 .. u
-        sums[kept:] -= sums[:-kept].copy()  # of those that are in iterates that count
+        sums = np.cumsum(a ** np.arange(rounds))  # sum of the powers 0 .. u
+        sums[kept:] -= sums[:-kept].copy()  # sum of the powers in the iterates of the mean
         total = np.linalg.norm(sums) * settings.learning_rate / kept * settings.noise_std
     return float(total) if np.isfinite(total) else math.inf
 

@@ -1,4 +1,4 @@
-"""The report of an intermediate model: what somebody learns who sees one iterate and no other."""
+"""The report of an intermediate model: the claim against an observer who sees one iterate and no other."""
 
 from numbers import Integral
 from typing import Any
@@ -18,8 +18,8 @@ def report_at(report: PrivacyReport, iteration: int, n_iter: int) -> PrivacyRepo
 
     Notes
     -----
-    **Privacy.** The number of releases and their noise were fixed before the first one. So the first t of them
-    are a fixed plan too, and cost what its rows cost; the iterate is a function of these.
+    **Privacy.** The number of releases and their noise were fixed before the first one. The first t of them are a
+    fixed plan too, and cost as much as its rows; the iterate is a function of these releases.
     """
     check_number("iteration", iteration, Integral, low=1, high=n_iter)
     rows = [{**row, "count": int(iteration)} for row in report.mechanisms]

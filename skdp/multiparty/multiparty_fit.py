@@ -1,4 +1,4 @@
-"""What the multi-party estimators share: owners, units, the range of targets, checks and lines of the report."""
+"""Base of the multi-party estimators: owners, units, the range of targets, checks and lines of the report."""
 
 import math
 from dataclasses import dataclass, replace
@@ -30,11 +30,11 @@ from skdp.multiparty.release import NOISES, check_engine, is_plain, surplus_of
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape, accounting
 
 LONG_ROWS_RATIO = (
-    1.5  # rows to predict are long where half of them are so many times as long as those of the fit may be
+    1.5  # the warning of long rows: median norm of the rows to predict over the largest norm in the fit
 )
 
 
-# Of methods whose noise is Gaussian alone.
+# The delta of methods with Gaussian noise alone.
 DELTA_OF_GAUSSIAN = changed(
     text="Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n."
 )
@@ -42,7 +42,7 @@ DELTA_OF_GAUSSIAN = changed(
 
 @dataclass(frozen=True, kw_only=True)
 class OwnersDecision(LinearDecision):
-    """What every method of several owners decides; its own numbers come in a subclass.
+    """Decisions of every method of several owners; a method's own numbers come in a subclass.
 
     Attributes
     ----------
@@ -80,9 +80,9 @@ class MultipartyFit(LinearFit):
     )
     weighting: Literal["owner", "record"] = parameter(
         choice(*WEIGHTINGS),
-        """"owner" gives every owner the same weight, as published; the noise is that of ``m`` owners of the
-        smallest one's size. "record" gives every record (or group) the same weight; the noise is that of
-        their number.""",
+        """"owner" gives every owner the same weight, as published, with noise as for ``m`` owners of the
+        size of the smallest one. "record" gives every record (or group) the same weight, with noise as for one
+        owner that has all of them.""",
         default="owner",
     )
     noise: Literal["gaussian", "laplace"] = parameter(
@@ -115,7 +115,7 @@ class MultipartyFit(LinearFit):
     row_norm_: float = fitted("float", 'The length given, or the one that "auto" became; public.')
 
     _shape_type = OwnersShape
-    _held: Release = ""  # what holds all coefficients in one release, for the warnings
+    _held: Release = ""  # number of coefficients of one release, for the warnings
     _pooled = False  # whether the method can use one statistic of all records
     _half_width = 1.0  # units of y in which the targets of the fit are measured
 
@@ -146,7 +146,7 @@ class MultipartyFit(LinearFit):
         owners : array-like of shape (n_samples,) or OwnRecords, default=None
             Which owner holds each record. None means that one owner holds all. How many units each owner has is
             public, except with ``unit="owner"``. `skdp.multiparty.OwnRecords` says that this process holds the
-            records of one owner only, and that an engine adds those of the others.
+            records of one owner only, and that an engine adds the records of the others.
         groups : array-like of shape (n_samples,), default=None
             Who each record is about; needed by, and allowed with, ``unit="group"`` only.
         **more : dict
@@ -272,7 +272,7 @@ class MultipartyFit(LinearFit):
         return tuple(lines)
 
     def _several_owners(self) -> str:
-        """What the claim means for a person with records at several owners."""
+        """The claim for a person with records at several owners."""
         line = f"a person with records at h owners is protected as h {self.unit}s"
         if math.isinf(self.epsilon):
             return line
@@ -315,7 +315,7 @@ class MultipartyFit(LinearFit):
         )  # fmt: skip
 
     def _row_norm(self, n_features: int) -> float:
-        """The length to which rows are scaled: that of a standardized row, if it is not given."""
+        """The length to which rows are scaled: the length of a standardized row, if it is not given."""
         return math.sqrt(n_features) if isinstance(self.row_norm, str) else float(self.row_norm)
 
     def _check_own_process(self) -> None:
@@ -332,7 +332,7 @@ class MultipartyFit(LinearFit):
         return {**super()._fitted(problem, solution), "row_norm_": owners.row_norm}
 
     def _scores_of(self, X: Matrix) -> np.ndarray:
-        """Scores, with a warning if most rows are longer than those of the fit could be."""
+        """Scores, with a warning if most rows are longer than any row of the fit could be."""
         if not is_cupy(X) and X.shape[0]:
             square = X.multiply(X).sum(axis=1) if issparse(X) else np.einsum("ij,ij->i", X, X)
             if np.median(np.asarray(square)) > (LONG_ROWS_RATIO * self.row_norm_) ** 2:

@@ -4,16 +4,17 @@ Theorem 6.3.1 of Wang (2021), with the solver's gap in the sensitivity and the n
 
 Ridge regression
 ----------------
-The squared loss has no bounded gradient. But the minimiser of a ridge objective is that of a Huber objective,
-so it has a bounded sensitivity. Let targets lie in [-Y, Y] and rows, with the intercept's constant, have norm at
+The squared loss has no bounded gradient. But a ridge objective has the same minimiser as a Huber objective, and
+this has a bounded sensitivity. Let targets lie in [-Y, Y] and rows, with the intercept's constant, have norm at
 most R~. Let theta* minimise F(theta) = mean_i (z_i - y_i)^2 / 2 + alpha/2 ||theta||^2, z_i = <x~_i, theta>.
 
 1. The gradient at theta* is 0, so its product with theta* is: mean_i z_i^2 + alpha ||theta*||^2 = mean_i y_i z_i.
-   With s^2 = mean_i z_i^2 the right-hand side is at most Y s (Cauchy and Schwarz). So
-   alpha ||theta*||^2 <= Y s - s^2 <= Y^2 / 4, that is ||theta*|| <= Y / (2 sqrt(alpha)).
-2. So |z_i - y_i| <= c at theta*, with c = Y + R~ Y / (2 sqrt(alpha)).
-3. The Huber loss with threshold c has the derivative z - y wherever |z - y| <= c. So the gradient of the Huber
-   objective at theta* is that of F, which is 0. Both are strongly convex: theta* is the only minimiser of both.
+   With s^2 = mean_i z_i^2 the right-hand side is at most Y s (Cauchy and Schwarz). Hence alpha ||theta*||^2 <= Y
+   s - s^2 <= Y^2 / 4, that is ||theta*|| <= Y / (2 sqrt(alpha)).
+2. By step 1, |z_i - y_i| <= c at theta*, with c = Y + R~ Y / (2 sqrt(alpha)).
+3. The Huber loss with threshold c has the derivative z - y wherever |z - y| <= c. At theta* the Huber objective
+   and F therefore have the same gradient, which is 0. Both are strongly convex: theta* is the only minimiser of
+   both.
 
 The Huber loss has Lipschitz constant c, so G = c R~.
 """

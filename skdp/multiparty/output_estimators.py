@@ -120,11 +120,11 @@ class MPCOutputPerturbationClassifier(MultipartyClassifier, OutputPerturbationFi
     Notes
     -----
     **Privacy.** Let G be the largest norm of a gradient: the loss's Lipschitz constant times the largest norm of a
-    row with the intercept's constant. Replacing one of the n_j units of owner j moves its minimiser by at most
-    ``2 G / (n_j alpha) + 2 tau_j / alpha`` in l2 norm ([Chaudhuri2011]_), with the solver's gap tau_j, which no
-    data set widens; under zero-out the first term is half of that. The average moves by a weight's share, 1/m
-    with weighting="owner". The largest over the owners counts, because one owner changes at a time. A person with
-    records at several owners is protected as several units: the report says what that means for epsilon.
+    row with the intercept's constant. Replacing one of the n_j units of owner j moves its minimiser by at most ``2
+    G / (n_j alpha) + 2 tau_j / alpha`` in l2 norm ([Chaudhuri2011]_), with the solver's gap tau_j, which no data
+    set widens; under zero-out the first term is half of that. The average moves by a weight's share, 1/m with
+    weighting="owner". The largest over the owners counts, because one owner changes at a time. A person with
+    records at several owners is protected as several units: the report explains the effect on epsilon.
 
     {privacy.unprotected}
 
@@ -162,8 +162,8 @@ class MPCOutputPerturbationRegressor(MultipartyRegressor, OutputPerturbationFit)
     -----
     {Notes}
 
-    The minimiser of ridge regression is that of a Huber loss with a large threshold, for which G is finite:
-    with targets in [-1, 1] and rows of norm at most R, ``G = R (1 + R / (2 sqrt(alpha)))``.
+    Ridge regression has the same minimiser as a Huber loss with a large threshold, for which G is finite: with
+    targets in [-1, 1] and rows of norm at most R, ``G = R (1 + R / (2 sqrt(alpha)))``.
 
     Examples
     --------

@@ -14,10 +14,10 @@ Privacy
 Every n_j is public: it stands in the owners' plan. Neighbouring data sets have the same owners with the same
 n_j, and differ in one unit of one owner: nobody changes the owner of a unit.
 
-* Sums of gradients. A unit's weighted gradient w_j g_i is clipped to the norm C, then divided by D. So a unit adds
-  a vector of norm at most C / D, wherever it is: C / (m n_(1)), or C / n. Replacing it moves the sum by at most
-  twice that, and zero-out by half of that again. Weights come before the clip. So a gradient of an owner with more
-  units than the smallest one is clipped at C / w_j only.
+* Sums of gradients. A unit's weighted gradient w_j g_i is clipped to the norm C, then divided by D, so that a unit
+  adds a vector of norm at most C / D, wherever it is: C / (m n_(1)), or C / n. Replacing it moves the sum by at
+  most 2 C / D, and zero-out by at most C / D. Weights come before the clip: a gradient of an owner with more units
+  than the smallest one is clipped at C / w_j only.
 * A group has the mean of its rows' losses, so that its gradient is never longer than a row's may be. A person with
   rows at h owners is h groups, one at each owner: the claim holds for each of them alone, and all h together are h
   units. An owner that is the unit has the mean of its rows' losses too; how many rows it has is then private.
@@ -60,7 +60,7 @@ class OwnRecords:
         Units of every owner: records, or groups with ``unit="group"``; 1 for each with ``unit="owner"``. Public.
     index : int or None
         Which owner this process is, from 0. None: it is nobody, and X is a single row that does not count. Then a
-        fit plans what the owners' fits do, and its sums have nobody's records.
+        fit makes the same plan as the owners' fits, and its sums have no records.
     """
 
     sizes: tuple[int, ...]
@@ -101,8 +101,7 @@ class Owners:
     y : ndarray of shape (n_records,)
         Targets, or class indices.
     owners : array-like of shape (n_records,), OwnRecords or None
-        Who holds each record; None is one owner. `OwnRecords` says that all rows are those of one
-        of several owners.
+        Who holds each record; None is one owner. `OwnRecords` says that all rows belong to one of several owners.
     groups : array-like of shape (n_records,), default=None
         Who each record is about, for ``unit="group"``.
     unit : {"record", "group", "owner"}, default="record"
@@ -126,7 +125,7 @@ class Owners:
     divisor : int
         D of (1).
     shape : OwnersShape
-        What is public of all records together.
+        Public facts of all records together.
 
     Raises
     ------
@@ -344,7 +343,7 @@ class OwnersTable:
     owners : ndarray of int
         Owner codes from 0.
     units : ndarray of int or None
-        Unit codes from 0, those of one owner next to each other; None where each row is a unit.
+        Unit codes from 0, with the codes of one owner next to each other; None where each row is a unit.
     """
 
     X: Matrix
@@ -387,7 +386,7 @@ def owner_codes(labels: object, n_records: int) -> Codes:
 def units_of(codes: Codes, groups: object, unit: str) -> tuple[Codes | None, tuple[int, ...]]:
     """Unit codes of the rows, and the number of units of every owner.
 
-    A person at two owners is two units: pairs of owner and group are numbered, those of one owner together.
+    A person at two owners is two units: pairs of owner and group are numbered, one owner after the other.
     """
     if unit == "record":
         return None, tuple(np.bincount(codes).tolist())

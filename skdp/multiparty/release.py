@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from skdp.privacy import BoundedStatistic, PrivacySession, accounting, sum_of_owners
 
-# What an engine has for each kind of noise.
+# The attributes of an engine for each kind of noise.
 METHODS = {
     "gaussian": ("ready", "open", "numerical_error", "surplus"),
     "laplace": ("ready", "open_laplace", "laplace_numerical_error", "laplace_scales"),
@@ -35,8 +35,9 @@ def make_release(session: PrivacySession, *, noise: str, releases: int, engine: 
     Returns
     -------
     callable
-        From a list of statistics of different owners, always of one shape, to the noisy sum. An engine refuses at
-        the first call what its samplers' proven errors do not allow to finish: nothing is opened or spent then.
+        From a list of statistics of different owners, always of one shape, to the noisy sum. An engine refuses, at
+        the first call, openings that its samplers' proven errors do not allow to finish: nothing is opened or
+        spent then.
 
     Notes
     -----
@@ -87,7 +88,7 @@ def opened_engine(engine: object, n_owners: int, releases: int) -> Iterator[obje
 
 
 def check_engine(engine: object, noise: str, delta: float) -> None:
-    """Refuse what is no engine, or none for this noise."""
+    """Refuse an object that is no engine, or none for this noise."""
     if isinstance(engine, str):
         if engine not in ("plain", "mpyc"):
             raise ValueError(f"engine must be 'plain', 'mpyc' or an engine object, got {engine!r}")

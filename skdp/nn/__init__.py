@@ -1,7 +1,7 @@
 """Neural networks on NumPy and CuPy: layers, architectures, losses, and the estimators that train them.
 
-A layer computes each record's gradient. `skdp.privacy` clips what is added. So the privacy of a fit does not rest
-on the mathematics of a layer.
+A layer computes each record's gradient. The privacy of a fit does not rest on the mathematics of a layer, because
+`skdp.privacy` clips each gradient.
 """
 
 import lazy_loader

@@ -216,7 +216,7 @@ def architecture(name: str, n_outputs: int) -> Sequential:
 
 
 def default_cnn(image: tuple[int, ...], n_outputs: int) -> Sequential:
-    """The tutorial's net with tanh for images, one small convolution for what is smaller.
+    """The tutorial's net with tanh for images, one small convolution for smaller inputs.
 
     MNIST at epsilon 3, 1,000 steps, one seed: .978 held out, and .965 with ReLU in place of tanh.
     """

@@ -1,4 +1,4 @@
-"""The last releases of a net: how far its predictions can be trusted.
+"""The last releases of a net: the calibration of its predictions.
 
 Classification: the outputs are the only features of a second, small model, with an intercept for each class and
 one slope. `skdp.fitting.recalibrate` fits it on released sums, as for the linear models. A row of a
@@ -7,7 +7,7 @@ group of m rows weighs 1 / m there.
 Regression: let f be a prediction and t a target in units of the half-width, both clipped to [-1, 1]. The mean of
 (f f, f t, f, t) is released, in which each group counts once, by the mean of its rows. The line of t on f through
 these moments replaces f. Its slope is shrunk as James and Stein (1961) shrink a mean, and is 0 where the moments
-may be errors of the noise. So a net that has learnt nothing predicts about the mean.
+may be errors of the noise: a net that has learnt nothing predicts about the mean.
 """
 
 import math
@@ -24,8 +24,8 @@ from skdp.nn.task import NetTask
 from skdp.privacy import PrivacySession, PrivateRecords
 
 LARGEST_SLOPE = 3.0
-# Errors that the spread of the predictions and its part in common with the targets must exceed. A slope that is an
-# error of the noise does harm: R2 = -.4 on one of 34 tables.
+# Standard errors that the spread of the predictions and its part in common with the targets must exceed: with a
+# slope that is an error of the noise, R2 was -.4 on one of 34 tables.
 MIN_SIGNIFICANT_SIGNAL = 2.0
 
 
@@ -41,7 +41,7 @@ def released_line(
         return np.column_stack([f * f, f * t, f, t])
 
     plan = session.plan_gaussian(1, share, purpose="calibration")
-    # The norm of such a vector is at most 2, and so is that of a group's mean of them. It has the same bits at
+    # The norm of such a vector is at most 2, and so is the norm of a group's mean of them. It has the same bits at
     # every place, as the net's outputs have.
     total = records.averaged().clipped_sum(moments, 2.0, size=4, rowwise=True)
     mean = total * (1.0 / records.n_units)

@@ -86,7 +86,7 @@ class Projections(Declared, BaseEstimator):
 
 
 def clipping_of(way: str | Microbatch | Projections, norm: float, network: Network, whole_norms: bool) -> Clipping:
-    """What ``clipping=`` says for a net; "auto" takes ghost norms only if those of whole gradients serve."""
+    """The clipping of a net by ``clipping=``; "auto" takes ghost norms only if norms of whole gradients serve."""
     if not isinstance(way, str):
         return way.of(norm, network)
     layers = ("ghost" if way == "ghost" else "materialized",) * len(network.sequential.layers)
@@ -98,7 +98,7 @@ def clipping_of(way: str | Microbatch | Projections, norm: float, network: Netwo
 
 
 def usual_clipping(network: Network) -> tuple[str, ...]:
-    """What "auto" is for each layer, from public shapes: ghost norms where they were measured to be faster.
+    """The choice of "auto" for each layer, from public shapes: ghost norms where they were measured to be faster.
 
     Let a convolution have p filters of q weights and T windows. A materialized gradient is p q numbers of float32,
     which are written once and read twice. Ghost norms read T (p + q) numbers, in float64.

@@ -31,8 +31,8 @@ class ConvolutionalNet(ImageModel, NetClassifier):
     )
     image_shape = changed(
         text="""(height, width) or (height, width, channels) of the image in each row of X, channels last. None is
-        the shape of the images, if X holds images; else that for which a named net was published, if its rows are
-        as long as those of X; else (1, n_features), one row of pixels."""
+        the shape of the images, if X holds images; else the shape for which a named net was published, if X has as
+        many features; else (1, n_features), one row of pixels."""
     )
     input_range = changed(
         text="""Public numbers, such as (0, 255), or ``([low, ...], [high, ...])`` for each column or channel:
@@ -56,7 +56,7 @@ class ConvolutionalNet(ImageModel, NetClassifier):
             made_for = NETS[self.architecture].shape
             raise ValueError(
                 f"architecture={self.architecture!r} was made for images of shape {made_for}, and does not fit "
-                f"those of {shape}: use architecture='auto', or check image_shape. {error}"
+                f"the shape {shape}: use architecture='auto', or check image_shape. {error}"
             ) from None
 
 

@@ -1,7 +1,7 @@
 """Functions of `skdp.nn.pooling_windows` and `skdp.nn.elementwise` for numba: images in C order, channels last.
 
-Neighbouring windows one pixel apart are taken in one run. So the innermost loops are long. They go over slices
-from 0, which the compiler turns into vector instructions.
+Neighbouring windows one pixel apart are taken in one run, so that the innermost loops are long. They go over
+slices from 0, which the compiler turns into vector instructions.
 """
 
 import numpy as np
@@ -99,7 +99,7 @@ def sum_positions(x, found):
 
 @jit
 def relu(x, found):
-    """Take 0 for what is not above it; NaN stays."""
+    """Replace numbers that are not above 0 by 0; NaN stays."""
     zero = x.dtype.type(0)
     for i in range(x.size):
         found[i] = zero if x[i] <= zero else x[i]

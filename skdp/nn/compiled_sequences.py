@@ -1,8 +1,8 @@
 """Functions of `skdp.nn.sequences` for numba: sequences in C order, features last.
 
 Four records take each step of a recurrence together, so that a row of the weight is read once for them. Where
-fewer are left, zeros stand for the others. So every record passes the same instructions, and none mixes two
-records. The innermost loops go over units, which the compiler turns into vector instructions.
+fewer are left, zeros stand for the others: every record passes the same instructions, and none mixes two records.
+The innermost loops go over units, which the compiler turns into vector instructions.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""What a fit of a net decides from public numbers before its first release.
+"""Decisions of a fit of a net from public numbers before its first release.
 
 `decide` makes the decision of a fit, `sized_batches` the number and the size of its batches.
 """
@@ -86,7 +86,7 @@ class NetDetails:
 
 
 def decide(model: "NetFit", session: PrivacySession, problem: Problem) -> Decision:
-    """Decide everything that public numbers tell, and refuse what cannot be done; see `NetDetails`."""
+    """Decide everything that public numbers tell, and refuse impossible parameters; see `NetDetails`."""
     shape, loss = problem.records.shape, model._loss(problem)
     network = _built(model, problem, loss.n_outputs)
     check_table(estimator_of(model.gradient_estimator), network.sequential)
@@ -101,8 +101,8 @@ def decide(model: "NetFit", session: PrivacySession, problem: Problem) -> Decisi
     run = sized_batches(model, shape, size)
     *_, rest = BudgetSplit(session).split(**shares, steps=None)
     batches = _planned(model, session, shape, method, run, size, rest.share)
-    # Ready layers treat each row by itself, but a BLAS may round it by its place. One by one, rows stay at
-    # their positions in what else is computed of them, if their number is public.
+    # Ready layers treat each row by itself, but a BLAS may round it by its place. With "one-by-one", rows stay at
+    # their positions in all other computations, if their number is public.
     positions_stay = method.clipping.method == "one-by-one" and shape.n_records is not None
     if has_other_layers(network.sequential) or not positions_stay:
         require_batch_independence(network, method.clipping.layers, shape.dtype, shape.device)
@@ -178,7 +178,7 @@ def _method(model: "NetFit", network: Network) -> NoisyMean:
 
 
 def sized_batches(model: "NetFit", shape: PublicShape, n_parameters: int) -> Run:
-    """The size of a batch and the number of steps: what the user gave, else what `chosen_run` chooses."""
+    """The size of a batch and the number of steps: the user's, else the choice of `chosen_run`."""
     run = chosen_run(
         model.epsilon, model.delta, shape.n_units, n_parameters,
         batch_size=given(model.batch_size), max_iter=given(model.max_iter), n_epochs=model.n_epochs,

@@ -45,7 +45,7 @@ def utility_facts(
 
 
 def public_facts(model: NetParameters, problem: Problem) -> dict[str, object]:
-    """What the report says of the plan of a net beside its releases."""
+    """Lines of the report on the plan of a net, beside its releases."""
     clipping = problem.decision.details.method.clipping
     facts: dict[str, object] = {"clipping": clipping.method, "clip_norm": clipping.norm}
     facts |= problem.decision.details.method.facts()
@@ -63,7 +63,7 @@ def public_facts(model: NetParameters, problem: Problem) -> dict[str, object]:
 
 
 def assumptions(model: NetParameters, problem: Problem) -> tuple[str, ...]:
-    """What the claim of a net rests on beside the adjacency."""
+    """Assumptions of a net's claim beside the adjacency."""
     found = []
     if has_other_layers(problem.decision.details.network.sequential):
         found.append("layers of your own keep their duties: see skdp.nn.Layer")

@@ -19,7 +19,7 @@ from skdp.privacy import PublicShape
 
 @dataclass(frozen=True)
 class ImageProblem(Problem):
-    """Records that may be images, and what tells of them before the fit."""
+    """Records that may be images, and their public facts before the fit."""
 
     facts: ImageFacts | None = field(default=None, kw_only=True)
 

@@ -110,8 +110,8 @@ def image_of(image_shape: Sequence[int] | None, n_features: int) -> tuple[int, i
     if height * width * channels != n_features:
         raise ValueError(
             f"image_shape={tuple(image_shape)} has {height * width * channels} pixels, but X has {n_features} "
-            "features; a row of X holds an image in the order height, width, channels. The shape of what "
-            "ScatteringTransform gives is its output_shape_"
+            "features; a row of X holds an image in the order height, width, channels. The outputs of "
+            "ScatteringTransform have the shape output_shape_"
         )
     return height, width, channels
 

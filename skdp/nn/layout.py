@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from skdp.nn.arrays import Array
 from skdp.nn.layers.layer import Parameters, Shape
 
-MORE = "model."  # what names begin with that are of an estimator, and of no layer
+MORE = "model."  # prefix of names of an estimator's attributes, which no layer has
 
 
 def npz_file(path: str | PathLike[str]) -> str:

@@ -63,7 +63,7 @@ class CrossEntropy:
         return xp.log(xp.exp(centred).sum(axis=1)) - of_class
 
     def _of_class(self, xp: ModuleType, y: Array) -> Array:
-        """Whether each class is that of the record. A label that is no class has none: nothing may raise here."""
+        """Whether each class is the record's class. A label that is no class has none: nothing may raise here."""
         return xp.asarray(y)[:, None] == xp.arange(self.n_classes)
 
 

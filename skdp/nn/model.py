@@ -28,7 +28,7 @@ from skdp.nn.task import NetTask, Targets, outputs_of
 from skdp.privacy import PrivacySession
 
 LARGEST_RANGE = 0.3  # largest part of mu^2 for the range of the targets, if the units are few
-CALIBRATION, CALIBRATION_ANSWERS = (0.1, 60)  # least part of mu^2 for the calibration; `grown_share` of so many
+CALIBRATION, CALIBRATION_ANSWERS = (0.1, 60)  # least part of mu^2 for the calibration; answers for `grown_share`
 
 
 class NetClassifier(LabelModel, NetFit):
@@ -37,9 +37,9 @@ class NetClassifier(LabelModel, NetFit):
     class_weight: None = fixed(default=None)
     calibration_: NDArray[np.float64] | None = fitted(
         "ndarray of shape (n_scores + 1, n_scores), or None",
-        """Released by the recalibration: the matrix by which the scores of the net are multiplied, and in its
-        last row what is added. There is one score a class, and for two classes the second's over the first's.
-        None: nothing was recalibrated.""",
+        """Released by the recalibration: the matrix by which the scores of the net are multiplied, and in its last
+        row the terms that are added. There is one score a class, and for two classes the second's over the
+        first's. None: nothing was recalibrated.""",
     )
 
     def _loss(self, problem: Problem) -> CrossEntropy:

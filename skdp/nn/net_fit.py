@@ -1,4 +1,4 @@
-"""The fit of a net: parameters, the solver, and what the report says; `skdp.nn.decision` decides."""
+"""The fit of a net: parameters, the solver, and the texts of the report; `skdp.nn.decision` decides."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ class NetFit(NetParameters):
     """The fit of a private net; a subclass gives the net, its loss and its targets.
 
     `skdp.nn.decision.decide` makes every public decision once; the size and number of batches follow from
-    `skdp.nn.decision.sized_batches`. The other methods read what it found, `NetDetails`.
+    `skdp.nn.decision.sized_batches`. The other methods read its result, `NetDetails`.
     """
 
     n_features_in_: int = fitted()
@@ -69,18 +69,18 @@ class NetFit(NetParameters):
     _walk = WALK
     fit_intercept = False  # of the reading of tables: a net has its own
 
-    # ---------------------------------------------------------------- what a subclass gives
+    # ---------------------------------------------------------------- methods of subclasses
 
     @abstractmethod
     def _network(self, shape: tuple[int, ...], n_outputs: int) -> Network:
-        """The net, built for inputs of this shape: (n_features,), or that of an image."""
+        """The net, built for inputs of this shape: (n_features,), or the shape of an image."""
 
     @abstractmethod
     def _loss(self, problem: Problem) -> NetLoss:
         """Of `skdp.nn.losses`."""
 
     def _targets(self, session: PrivacySession, problem: Problem) -> Targets:
-        """How stored targets become those of the loss; it may release their range."""
+        """The map from stored targets to targets of the loss; it may release their range."""
         return Targets()
 
     def _shares(self, session: PrivacySession, problem: Problem) -> dict[str, float]:
@@ -108,7 +108,7 @@ class NetFit(NetParameters):
         return None
 
     def _after(self, session: PrivacySession, problem: Problem, task: NetTask, flat: Array) -> dict[str, object]:
-        """Last releases, and what is kept of them."""
+        """Last releases, and the attributes that they give."""
         return {}
 
     def _table(self, X: object, seen: Mapping[str, object]) -> object:
@@ -187,7 +187,7 @@ class NetFit(NetParameters):
         return outputs_of(self.network_, self.parameters_, self.inputs_, table)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write what predictions need to an ``.npz`` file.
+        """Write the arrays that predictions need to an ``.npz`` file.
 
         It holds an array for each parameter, named such as ``0.weight``, and the scale of inputs, the classes or
         the scale of targets, under names that begin with ``model.``. All of them are released or public numbers.
@@ -206,7 +206,7 @@ class NetFit(NetParameters):
         """Predict as the model whose `save` wrote the file.
 
         The parameters, the scale of inputs, and the classes or the scale of targets are replaced. ``privacy_``
-        stays the report of this model's own fit: that of the other model is not in the file.
+        stays the report of this model's own fit: the file does not hold the other model's report.
 
         Parameters
         ----------

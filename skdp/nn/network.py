@@ -72,7 +72,7 @@ class Sequential:
         input_shape : tuple of int
             Shape of a record, such as (784,) or (28, 28, 1).
         dtype : {"float32", "float64"}, default="float32"
-            Precision of what the net computes.
+            Precision of the net's computation.
 
         Returns
         -------
@@ -81,7 +81,7 @@ class Sequential:
         Raises
         ------
         ValueError
-            If a layer does not fit what comes before it, or with another dtype.
+            If a layer does not fit the layer before it, or with another dtype.
         """
         if dtype not in DTYPES:
             raise ValueError(f"dtype must be one of {DTYPES}, got {dtype!r}")
@@ -126,7 +126,7 @@ class Network:
 
     @property
     def n_parameters(self) -> int:
-        """Length of the flat vector of all parameters, also those of frozen layers."""
+        """Length of the flat vector of all parameters, frozen layers included."""
         return self.layout.size
 
     @property
@@ -230,7 +230,7 @@ class Network:
         Raises
         ------
         ValueError
-            If names or shapes are not those of this net.
+            If names or shapes differ from this net's.
         """
         return self.layout.load(path)
 

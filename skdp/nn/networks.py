@@ -12,7 +12,7 @@ from skdp.nn.model import NetClassifier, NetRegressor
 from skdp.nn.network import Network, Sequential
 from skdp.nn.task import vocabulary_of
 
-HIDDEN, ACTIVATION = (64,), "relu"  # of the default, that of `DPMLPClassifier`
+HIDDEN, ACTIVATION = (64,), "relu"  # the default of `DPMLPClassifier`
 
 
 def _check_network(name: str, net: object) -> None:

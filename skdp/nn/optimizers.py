@@ -1,4 +1,4 @@
-"""What nets take as ``optimizer`` and as ``gradient_estimator``."""
+"""The values of ``optimizer`` and ``gradient_estimator`` for nets."""
 
 from skdp.fitting.optimizers import SGD, Adam
 from skdp.fitting.recursive import RecursiveMomentum

@@ -24,7 +24,7 @@ GRADIENT_ESTIMATORS = (RecursiveMomentum, RandomSparsification, SparseSelection,
 
 
 class NetParameters(MinibatchFit[Problem]):
-    """What a user can choose of every net."""
+    """The parameters of every net."""
 
     sampling: Literal["poisson", "partition"] = parameter(
         choice(*SAMPLING),
@@ -43,7 +43,7 @@ class NetParameters(MinibatchFit[Problem]):
     )
     gradient_estimator: MeanOrEstimator = parameter(
         word_or_object("mean", types=GRADIENT_ESTIMATORS),
-        """What a step releases. "mean" is the noisy mean of clipped gradients (DP-SGD).
+        """The release of a step. "mean" is the noisy mean of clipped gradients (DP-SGD).
         `skdp.nn.RecursiveMomentum` also takes from each batch how its gradients changed in the last step (DP-SRM),
         for two gradients of a record in a step. With `skdp.nn.RandomSparsification` a random part of the
         parameters rests in each epoch. With `skdp.nn.SparseSelection` and `skdp.nn.AdaFEST` a step changes chosen
@@ -53,7 +53,7 @@ class NetParameters(MinibatchFit[Problem]):
     input_range: tuple[ArrayLike, ArrayLike] | None = parameter(
         described("tuple of (low, high)", lambda name, given: check_bounds(given, name=name)),
         """Public numbers, or ``([low, ...], [high, ...])`` for each column: values are clipped to them and scaled
-        to [0, 1], those of images to [-1, 1]. None releases a window for each column, for at least 10 % of the
+        to [0, 1], or to [-1, 1] for images. None releases a window for each column, for at least 10 % of the
         budget (of mu^2), and scales it to [-1, 1].""",
         default=None,
     )

@@ -15,14 +15,14 @@ from skdp.nn.products import rows_times
 
 @dataclass
 class Direction:
-    """What one direction of an LSTM computed of some records.
+    """The results of one direction of an LSTM for some records.
 
     Attributes
     ----------
     back : bool
         Whether it ran from the last token to the first.
     inputs : array of shape (n_rows, length, n_features + n_units + 1)
-        What entered each step: the token's numbers, the state before it, and 1. Zeros for padding.
+        The inputs of each step: the token's numbers, the state before it, and 1. Zeros for padding.
     tokens : array of bool of shape (n_rows, length)
     gates : array of shape (n_rows, length, 4 * n_units)
         Input gate, forget gate, new content and output gate of each token.

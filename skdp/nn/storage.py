@@ -1,4 +1,4 @@
-"""What a fitted net needs to predict, besides its parameters: in the file of its parameters."""
+"""Attributes of a fitted net that predictions need, in the file of its parameters."""
 
 from collections.abc import Callable, Mapping
 from os import PathLike
@@ -13,9 +13,9 @@ from skdp.nn.layout import MORE, npz_file
 if TYPE_CHECKING:
     from skdp.nn.net_fit import NetFit
 
-CALIBRATION = "calibration_"  # which one of two fits of the same kind may lack
+CALIBRATION = "calibration_"  # of two fits of the same kind, one may have it and the other not
 INPUTS = ("center", "scale", "bounds", "shape")
-# Attributes that a model may have, and what makes them of an array.
+# Attributes that a model may have, and the function that makes each from an array.
 KEPT: dict[str, Callable[[np.ndarray], object]] = {
     "classes_": np.asarray,
     "target_center_": float,
@@ -26,7 +26,7 @@ KEPT: dict[str, Callable[[np.ndarray], object]] = {
 
 
 def kept_arrays(model: "NetFit") -> dict[str, np.ndarray]:
-    """Arrays of a fitted model, by their names in the file; what is None is left out."""
+    """Arrays of a fitted model, by their names in the file; None is left out."""
     found = {f"{MORE}inputs_.{part}": np.asarray(getattr(model.inputs_, part)) for part in INPUTS}
     for name in KEPT:
         value = getattr(model, name, None)

@@ -42,7 +42,7 @@ SPREAD = 0.1  # of the parameters with which layers of users are looked at; a ch
 
 @dataclass(frozen=True)
 class Targets:
-    """How stored targets become those of the loss; released or public numbers.
+    """The map from stored targets to targets of the loss; released or public numbers.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Targets:
 
 @dataclass(frozen=True, eq=False)
 class NetTask:
-    """What the steps work on.
+    """The net, loss and start of the steps.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class NetTask:
     inputs : Inputs
     targets : Targets
     start : ndarray of shape (n_parameters,)
-        All parameters, also those of frozen layers.
+        All parameters, frozen layers included.
     """
 
     network: Network
@@ -116,7 +116,7 @@ class NetTask:
     def record_outputs(self, parameters: NDArray[np.float32], X: Matrix) -> Vector:
         """Outputs of private rows: calls get 64 rows and one thread of BLAS, as in `require_batch_independence`.
 
-        So a call's shapes tell nothing of how many rows there are, which groups keep private.
+        A call's shapes then tell nothing of the number of rows, which groups keep private.
         """
         from skdp.kernels import one_blas_thread
 
@@ -124,7 +124,7 @@ class NetTask:
             return outputs_of(self.network, parameters, self.inputs, X, at_once=AT_ONCE)
 
     def gradients(self, clipping: Clipping) -> Gradients:
-        """What releases the gradients of the trained parameters."""
+        """The mechanism that releases the gradients of the trained parameters."""
         at, layer = self.gradients_at(clipping.layers), self.network.sequential.layers[0]
         if not isinstance(layer, Embedding) or 0 in self.network.sequential.frozen:
             return Gradients(self.network.n_trainable, at, ready=self.is_ready)
@@ -146,7 +146,7 @@ class NetTask:
         )
 
     def gradients_at(self, method: str | Sequence[str]) -> Callable[[np.ndarray], PiecesOf]:
-        """Of trained parameters: what `PrivateRecords.gradient_sum` calls; see `Network.record_gradients`."""
+        """The callback of `PrivateRecords.gradient_sum`, of trained parameters; see `Network.record_gradients`."""
 
         of_rows, kinds = RecordGradients(self.network, method), PieceKinds()
         # A layer of the user's own may change the kinds of its pieces between two steps. It is looked at in every
@@ -191,10 +191,10 @@ def require_batch_independence(
 ) -> None:
     """Refuse a net or a machine for which a row's gradient, or its outputs, depend on more than this row.
 
-    `PrivateRecords.gradient_sum` rests on the former, the last releases of `skdp.nn.calibration` on the latter. A
-    layer can mix rows in its outputs alone, such as one whose backward is 0. The rows and the targets are made up.
-    Nets of ready layers are looked at once. Layers of users are looked at in every fit: they may change, and equal
-    ones may do other things.
+    `PrivateRecords.gradient_sum` rests on the gradients, the last releases of `skdp.nn.calibration` on the
+    outputs. A layer can mix rows in its outputs alone, such as one whose backward is 0. The rows and the targets
+    are made up. Nets of ready layers are looked at once. Layers of users are looked at in every fit: they may
+    change, and two that compare as equal may compute other things.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ def _on_ids(function: PiecesOf, size: int) -> PiecesOf:
         with np.errstate(all="ignore"):
             ids = xp.floor(abs(X) * X.dtype.type(1e4)) % X.dtype.type(size) + X.dtype.type(1)
             ids = xp.where(abs(X) < 0.4, X.dtype.type(0), ids)
-            # Numbers that are no ids stay what they are.
+            # Numbers that are no ids stay as they are.
             return function(xp.where(abs(X) < 1e3, ids, X), y)
 
     return pieces

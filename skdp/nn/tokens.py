@@ -20,7 +20,7 @@ NUMBERS = "ids must be whole numbers; give each token of your vocabulary a numbe
 def token_rows(X: object, max_length: int, vocabulary_size: int) -> NDArray[np.float32]:
     """Return an array of ids, 0 where a row has ended.
 
-    Padding is left out before a row is cut. So it may stand before, between or behind the tokens.
+    Padding is left out before a row is cut, and may stand before, between or behind the tokens.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Transformers: some learn nothing from the data and cost nothing, the others pay for what they release."""
+"""Transformers: some learn nothing from the data and cost nothing, the others pay for their releases."""
 
 import lazy_loader
 

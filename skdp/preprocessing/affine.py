@@ -1,4 +1,4 @@
-"""Columns less a centre, divided by a scale: what the scalers do to a table."""
+"""Columns less a centre, divided by a scale: the map of the scalers."""
 
 from abc import ABCMeta, abstractmethod
 from typing import Any

@@ -63,13 +63,13 @@ def _check_crosses(name: str, value: object) -> None:
 class PublicBinsEncoder(TransformerMixin, Declared, BaseEstimator):
     """One-hot encode columns by fixed public bins, public categories and crosses of them.
 
-    The encoder learns nothing from the records. So it costs no privacy budget and may stand before a private
-    estimator in a ``Pipeline``. Choose edges and categories from public knowledge (round numbers, code books,
-    laws), never by looking at the records.
+    The encoder learns nothing from the records, costs no privacy budget and may stand before a private estimator
+    in a ``Pipeline``. Choose edges and categories from public knowledge (round numbers, code books, laws), never
+    by looking at the records.
 
     A column with edges ``e1 < ... < ek`` gets the bins ``(-inf, e1), [e1, e2), ..., [ek, inf)`` and one for
     missing values. A column with categories gets one bin for each category, one for all other values and one for
-    missing values. So every value falls into exactly one bin, infinities included.
+    missing values. Every value, also an infinite one, falls into exactly one bin.
 
     Each cell is looked up by itself, so no record decides how another one is read. A number has the category of
     equal value (as float64; True is 1). A text has the category of equal text, and ``"1"`` is never 1. In a column
@@ -85,8 +85,8 @@ class PublicBinsEncoder(TransformerMixin, Declared, BaseEstimator):
     Notes
     -----
     **Privacy.** `transform` maps each row by itself, and the map follows from the parameters, the number of
-    columns and their names. So one record decides one encoded row and nothing else, and no budget is spent.
-    `fit` looks at the records only to refuse what `transform` would refuse.
+    columns and their names: one record decides one encoded row and nothing else, and no budget is spent. `fit`
+    looks at the records only to refuse what `transform` would refuse.
 
     Examples
     --------
@@ -189,8 +189,8 @@ class PublicBinsEncoder(TransformerMixin, Declared, BaseEstimator):
             If a column with edges holds a cell that is neither a number nor text, or if the declared type of a
             column is text and its categories are numbers, or the other way round.
         ValueError
-            If the columns are not those of `fit`, or a column with edges holds text that is not a number. The
-            message names the column and quotes no cell.
+            If the columns differ from the columns in `fit`, or a column with edges holds text that is not a
+            number. The message names the column and quotes no cell.
         """
         check_is_fitted(self)
         n_rows, column = self._read(X, reset=False)

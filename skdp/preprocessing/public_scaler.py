@@ -35,9 +35,9 @@ def _check_scale(name: str, given: object) -> None:
 class PublicScaler(AffineTransformer, Declared, BaseEstimator):
     """Scale columns by public constants: ``(x - center) / scale``.
 
-    The scaler learns nothing from the records. So it costs no privacy budget and may stand before a private
-    estimator in a ``Pipeline``. Choose the constants from public knowledge (units, ranges, code books), never by
-    looking at the records.
+    The scaler learns nothing from the records, costs no budget and may stand before a private estimator in a
+    ``Pipeline``. Choose the constants from public knowledge (units, ranges, code books), never by looking at the
+    records.
 
     See Also
     --------
@@ -46,9 +46,9 @@ class PublicScaler(AffineTransformer, Declared, BaseEstimator):
 
     Notes
     -----
-    **Privacy.** `transform` maps each row by itself, and the map follows from the parameters. So one record
-    decides one scaled row and nothing else, and no budget is spent. `fit` looks at the records only to refuse
-    what `transform` would refuse.
+    **Privacy.** `transform` maps each row by itself, and the map follows from the parameters: one record decides
+    one scaled row and nothing else, and no budget is spent. `fit` looks at the records only to refuse what
+    `transform` would refuse.
 
     Examples
     --------

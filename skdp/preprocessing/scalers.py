@@ -26,10 +26,10 @@ from skdp.fitting.columns import ColumnFit, ColumnProblem, per_column
 from skdp.preprocessing.affine import AffineTransformer, Numbers
 from skdp.privacy import PrivacySession, PrivateRecords
 
-# Choices, made on tables of other seeds, as those of the automatic fits.
-WINDOW_SHARE = 0.6  # of mu^2, for the windows of a standard scaler
+# All are choices, made on tables of other seeds, like the defaults of the automatic fits.
+WINDOW_SHARE = 0.6  # share of mu^2 for the windows of a standard scaler
 WINDOW_TAIL = 0.012  # part of a normal column outside of its window
-LEAST_VARIANCE = 1e-6  # in units of the squared half-width of the window
+LEAST_VARIANCE = 1e-6  # least released variance over the squared half-width of the window
 # Shares of a quantile scaler: magnitudes, and twice medians and distances; magnitudes and distances.
 SHARES = (0.25, 0.2, 0.15, 0.2, 0.2)
 SHARES_FROM_0 = (0.5, 0.5)
@@ -84,7 +84,7 @@ class ColumnScaler(AffineTransformer, ColumnFit):
 
 @dataclass(frozen=True, eq=False)
 class StandardDecision:
-    """What a standard scaler decides.
+    """The decision of a standard scaler.
 
     Attributes
     ----------
@@ -118,9 +118,9 @@ class DPStandardScaler(ColumnScaler):
     -----
     **Privacy.** All columns are released together, as vectors with Gaussian noise. With d columns each question of
     the search is a vector of d counts to which a unit adds 1/2 or -1/2. Means are sums of values in [-1, 1], and
-    variances are sums of squares in [0, 1], less 1/2. So the l2 sensitivities under replace-one are ``sqrt(d)``,
+    variances are sums of squares in [0, 1], less 1/2. The l2 sensitivities under replace-one are ``sqrt(d)``,
     ``2 sqrt(d)`` and ``sqrt(d)``, and half of that under zero-out and add-remove. `transform` maps each row by
-    itself, by released numbers. A model that is fitted to what it returns pays for itself, and an accountant adds
+    itself, by released numbers. A model that is fitted to the scaled rows pays for itself, and an accountant adds
     the two.
 
     {privacy.unprotected}
@@ -160,8 +160,8 @@ class DPStandardScaler(ColumnScaler):
     )
     scale_: np.ndarray = fitted(
         "ndarray of shape (n_features_in_,)",
-        """Released standard deviation, at least that of its noise: a column that cannot be seen becomes small.
-        Distances from the mean beyond half the width of the window count as that. 1 without ``with_std``.""",
+        """Released standard deviation, at least its noise: a column that cannot be seen becomes small. Distances
+        from the mean beyond half the width of the window count as half of it. 1 without ``with_std``.""",
     )
     bounds_: tuple[np.ndarray, np.ndarray] = fitted(
         "tuple of (ndarray, ndarray)", "The windows, given or released."
@@ -170,12 +170,12 @@ class DPStandardScaler(ColumnScaler):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if not (self.with_mean or self.with_std):
-            raise ValueError("with_mean=False and with_std=False leave nothing to do")
+            raise ValueError("with_mean=False and with_std=False leave nothing to do: make one of them True")
 
     def _read_shape(self, records: PrivateRecords) -> None:
         super()._read_shape(records)
         if records.shape.container == "csr" and not self.with_std:
-            raise ValueError("CSR matrices are never centred: with_std=False leaves nothing to do")
+            raise ValueError("CSR matrices are never centred: with_std=False leaves nothing to do: use True")
 
     def _decide(self, session: PrivacySession, problem: ColumnProblem) -> Decision:
         centered = self._centers(problem.records, self.with_mean)
@@ -221,7 +221,7 @@ def _deviation(
     spread: float,
     share: float,
 ) -> np.ndarray:
-    """Release standard deviations around ``middle``, in half-widths of the window; at least those of their noise.
+    """Release standard deviations around ``middle``, in half-widths of the window, at least their noise.
 
     ``spread`` is the standard deviation of the noise in ``middle``.
     """
@@ -235,7 +235,7 @@ def _deviation(
 
 @dataclass(frozen=True, eq=False)
 class QuantileDecision:
-    """What a quantile scaler decides.
+    """The decision of a quantile scaler.
 
     Attributes
     ----------
@@ -271,7 +271,7 @@ class DPQuantileScaler(ColumnScaler):
     Notes
     -----
     **Privacy.** All columns are searched together. A question is a vector of d counts, to which a unit adds 1/2 or
-    -1/2. So its l2 sensitivity is ``sqrt(d)`` under replace-one, and half of that under zero-out and add-remove.
+    -1/2, and its l2 sensitivity is ``sqrt(d)`` under replace-one, and half of that under zero-out and add-remove.
     It is released with Gaussian noise, and the number of questions is public: 9 for magnitudes, 7 and 9 for
     medians, and twice 7 for distances. `transform` maps each row by itself, by released numbers.
 
@@ -296,7 +296,7 @@ class DPQuantileScaler(ColumnScaler):
     with_centering: bool = parameter(
         flag(),
         """Whether to subtract the median from dense columns. CSR matrices are never centred, and distances are
-        then those from 0.""",
+        then measured from 0.""",
         default=True,
     )
     bounds = changed(

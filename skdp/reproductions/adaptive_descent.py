@@ -1,10 +1,10 @@
 """Gradient descent with an adaptive privacy budget (DP-AGD, Lee & Kifer 2018).
 
-A step releases the gradient and then chooses, privately, how far to go along it, among a few distances that
-include 0. If 0 wins, the gradient was too noisy. It is measured again with more of the budget, both measurements
-are averaged by their inverse variances, and all later gradients are released that precisely. How often this
-happens depends on what was released. So the session holds a total in mu^2 and admits each release before it
-happens (a filter). The claim is the total.
+A step releases the gradient and then chooses, privately, the distance to go along it, among a few that include 0.
+If 0 wins, the gradient was too noisy. It is measured again with more of the budget, both measurements are averaged
+by their inverse variances, and all later gradients are released that precisely. Because releases decide the number
+of repetitions, the session holds a total in mu^2 and admits each release before it happens (a filter). The claim
+is the total.
 """
 
 import math
@@ -37,12 +37,12 @@ REACH = 2.0  # largest first distance, in sqrt(outputs) * gradient norm / curvat
 EVERY, LONGER = 5, 1.1  # every 5 steps the largest distance becomes 1.1 times the largest chosen
 SHORTER = 0.8  # factor of the largest distance when a choice is lost
 LOSS_BOUND = 3.0  # in losses of the zero model
-_LARGEST_GAP = 2.0**20  # in loss bounds: larger differences of penalties are cut to this
+_LARGEST_GAP = 2.0**20  # larger differences of penalties are cut to this number of loss bounds
 _ALMOST_ALL = 1.0 - 2.0**-30  # part that is spent, so that rounded shares do not exceed the total
 
 
 class StepCosts:
-    """The share of a session's mu^2 that is left, and what a gradient and a choice cost.
+    """The share of a session's mu^2 that is left, and the costs of a gradient and of a choice.
 
     It copies the account of the session's filter, so that the run ends before a release is refused.
 
@@ -158,7 +158,7 @@ class _Line:
                 return distance, moved
             self.half_width *= SHORTER
             again = self._measure(point, extra)
-            # By inverse variances, which are in proportion to what was paid.
+            # The weights are inverse variances, which are in proportion to the cost.
             gradient = (costs.gradient * gradient + extra * again) / (costs.gradient + extra)
             costs.gradient += extra
 
@@ -188,8 +188,8 @@ class _Line:
 def _require_feasible(budget: BudgetSplit, costs: StepCosts, size: int) -> None:
     """Refuse a fit whose sampling error the budget cannot hold, before the first release.
 
-    Every gradient is followed by a choice, so there are at most as many of each as choices can be paid; the
-    error of a choice is that of 128 Gaussian values.
+    Every gradient is followed by a choice, so there are at most as many of each as choices can be paid; the error
+    of a choice is the error of 128 Gaussian values.
     """
     most = math.ceil(costs.left / costs.choice)
     budget.require_feasible(size + 128, most, costs.gradient * most)
@@ -200,7 +200,7 @@ class DPAGDClassifier(StochasticFit, LabelModel, PrivateFit[Problem]):
     """Logistic or softmax regression by private gradient descent with an adaptive budget.
 
     DP-AGD of [Lee2018]_, also in section 4.7.1 of [Wang2021]_. Each step releases a noisy
-    full gradient and then chooses privately how far to go along it. If the choice is to stay, the gradient is
+    full gradient and then chooses privately the distance to go along it. If the choice is to stay, the gradient is
     measured again with more budget.
 
     {guarantee}

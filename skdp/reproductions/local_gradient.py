@@ -51,7 +51,7 @@ class _LocalGradientFit(GradientPerturbationFit):
     def _ratios(self, problem: Problem, clip_norm: float | None = None) -> Sequence[float]:
         """Sensitivity of each owner's message over the largest one: public.
 
-        Gradients are at most G long, so those that weigh w_j change by at most min(C, w_j G) over C.
+        Gradients are at most G long, so a gradient of weight w_j changes by at most min(C, w_j G) over C.
         """
         owners: Any = problem.records
         longest = problem.loss.lipschitz * owners.radius
@@ -78,7 +78,7 @@ class DPLocalGradientPerturbationClassifier(MultipartyClassifier, _LocalGradient
     """Logistic or softmax regression of several owners, each of which adds its own noise to its gradients.
 
     A baseline of [Wang2021]_: nobody needs to be trusted, and no secure computation is needed. The noise of the
-    average is sqrt(m) times that of `MPCGradientPerturbationClassifier` with m owners of equal size.
+    average is sqrt(m) times the noise of `MPCGradientPerturbationClassifier` with m owners of equal size.
 
     {guarantee}
 
@@ -88,12 +88,12 @@ class DPLocalGradientPerturbationClassifier(MultipartyClassifier, _LocalGradient
 
     Notes
     -----
-    **Privacy.** Replacing a record of owner j moves what it sends in a round, the mean gradient of its n_j
-    records over m, by at most ``2 C / (m n_j)``, and half of that under zero-out. T such messages with noise
-    multiplier z are exactly mu-GDP with ``mu = sqrt(T) / z``. The messages of the other owners do not depend on
-    the record, given what was sent before. So the claim covers whoever sees every message (parallel composition).
-    In this process, the noise of the owner with the largest sensitivity is drawn by the session, and that of all
-    others is added to what was released.
+    **Privacy.** Replacing a record of owner j moves its message in a round, the mean gradient of its n_j records
+    over m, by at most ``2 C / (m n_j)``, and half of that under zero-out. T such messages with noise multiplier z
+    are exactly mu-GDP with ``mu = sqrt(T) / z``. The messages of the other owners do not depend on the record,
+    given all earlier messages, and the claim covers whoever sees every message (parallel composition). In this
+    process, the session draws the noise of the owner with the largest sensitivity, and the noise of all others is
+    added to the released sum.
 
     {privacy.unprotected}
 
@@ -116,9 +116,9 @@ class DPLocalGradientPerturbationClassifier(MultipartyClassifier, _LocalGradient
 class DPLocalGradientPerturbationRegressor(MultipartyRegressor, _LocalGradientFit):
     """Linear regression of several owners, each of which adds its own noise to its gradients.
 
-    A baseline of [Wang2021]_: the noise of the average is sqrt(m) times that of
-    `MPCGradientPerturbationRegressor` with m owners of equal size. Targets are clipped to ``y_bounds``, then
-    moved and scaled to [-1, 1].
+    A baseline of [Wang2021]_: the noise of the average is sqrt(m) times the noise of
+    `MPCGradientPerturbationRegressor` with m owners of equal size. Targets are clipped to ``y_bounds``, then moved
+    and scaled to [-1, 1].
 
     {guarantee}
 

@@ -4,8 +4,8 @@ The baseline "Local Obj P" of Wang (2021), Table 6.1: objective perturbation of 
 (2011) by each owner, with the constants of `skdp.privacy.mechanisms.objective_perturbation.cost`.
 
 Each owner has a session of its own with the whole budget. Nothing that one owner releases depends on the records
-of another, and every record is with one owner: so the claim covers whoever sees all models (parallel
-composition). The smallest owner's session is the one of the report. Each session rechecks its own ledger.
+of another, and every record is with one owner: the claim covers whoever sees all models (parallel composition).
+The smallest owner's session writes the report. Each session rechecks its own ledger.
 """
 
 import math
@@ -64,7 +64,7 @@ class ObjectiveDecision(OwnersDecision):
     penalties : tuple of float
         Weight of ``||theta||^2 / 2`` beside the sum of the losses of each owner's records.
     first : int
-        The smallest owner, whose session is the one of the report.
+        The smallest owner, whose session writes the report.
     alpha : float
         The penalty of the smallest owner, where rows are measured in units of ``row_norm``.
     """
@@ -181,8 +181,8 @@ class DPLocalObjectivePerturbationClassifier(MultipartyClassifier, _LocalObjecti
     -----
     **Privacy.** `skdp.privacy.PrivacySession.objective_perturbation` releases each owner's model for the whole
     budget, with the density argument of [Chaudhuri2011]_ and Gaussian noise. Under
-    zero-out a record moves the gradient by half as much. The other owners' models do not
-    depend on a record. So the claim covers whoever sees every owner's model (parallel composition).
+    zero-out a record moves the gradient by half as much. The other owners' models do not depend on a record, and
+    the claim covers whoever sees every owner's model (parallel composition).
 
     {privacy.unprotected}
 

@@ -50,8 +50,8 @@ class DPLocalOutputPerturbationClassifier(MultipartyClassifier, _LocalOutputFit)
     """The average of several owners' own private models for classification.
 
     A baseline of [Wang2021]_: nobody needs to be trusted. Every owner minimises the mean loss of its own records
-    plus ``alpha / 2 * ||theta||^2`` and adds noise for the whole budget. The noise of the average is sqrt(m)
-    times that of `MPCOutputPerturbationClassifier` with m owners of equal size.
+    plus ``alpha / 2 * ||theta||^2`` and adds noise for the whole budget. The noise of the average is sqrt(m) times
+    the noise of `MPCOutputPerturbationClassifier` with m owners of equal size.
 
     {guarantee}
 
@@ -63,9 +63,9 @@ class DPLocalOutputPerturbationClassifier(MultipartyClassifier, _LocalOutputFit)
     -----
     **Privacy.** Replacing one of the n_j records of owner j moves its minimiser by at most ``2 G / (n_j alpha) + 2
     tau_j / alpha`` in l2 norm ([Chaudhuri2011]_) (under zero-out the first term is half of that), with the
-    solver's gap tau_j; the models of other owners do not change. So the claim covers whoever sees every owner's
-    noisy model (parallel composition). In this process the noise of the owner with the largest sensitivity is
-    drawn by the session, and that of all others is added to what was released.
+    solver's gap tau_j; the models of other owners do not change, and the claim covers whoever sees every owner's
+    noisy model (parallel composition). In this process the session draws the noise of the owner with the largest
+    sensitivity, and the noise of all others is added to the released average.
 
     Erratum: ``Lap(2 G / (n_j alpha epsilon))`` in each coordinate, as in Table 6.1 of [Wang2021]_, is
     calibrated to the l2 norm, and costs sqrt(n_parameters) times epsilon. Laplace noise here has the l1 norm.

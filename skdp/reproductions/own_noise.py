@@ -1,15 +1,15 @@
-"""Every owner adds the whole noise to what it sends: nobody has to be trusted, and m times the noise is added up.
+"""Every owner adds the whole noise to its messages: nobody has to be trusted, and m times the noise is added up.
 
 Privacy
 -------
-Owner j sends s_j + noise_j. The noise is calibrated to what one unit can change in s_j, its own sensitivity D_j,
-for the whole budget. A unit is with one owner. Given what was sent before, the other owners' messages do not
-depend on it. So whoever sees all messages of all owners sees one owner's T releases of the planned cost, and
+Owner j sends s_j + noise_j. The noise is calibrated to the largest change of s_j by one unit, its own sensitivity
+D_j, for the whole budget. A unit is with one owner. Given all earlier messages, the other owners' messages do not
+depend on it, and whoever sees all messages of all owners sees one owner's T releases of the planned cost, and
 nothing else of the unit: costs of different owners do not add up (parallel composition).
 
 The model is a function of the sum of the messages. Its noise is drawn here in two parts: the session releases the
-sum with the noise of an owner of the largest sensitivity, max_j D_j, and the noise of the other owners is added
-to what was released. Their sum has the law of the sum of all owners' noise. The second part is independent of the
+sum with the noise of an owner of the largest sensitivity, max_j D_j, and the noise of the other owners is added to
+the released sum. Their sum has the law of the sum of all owners' noise. The second part is independent of the
 data, so it is a post-processing: the claim does not rest on it, and neither does the generator that draws it.
 """
 

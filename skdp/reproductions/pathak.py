@@ -3,11 +3,11 @@
 "Multiparty differential privacy via aggregation of locally trained classifiers" (NIPS 2010) adds independent noise
 Lap(2 G / (n_(1) alpha epsilon)) to the average of m minimisers, with n_(1) the records of the smallest owner.
 
-What that costs
----------------
-Let D = 2 G / (n_(1) alpha) bound what a record moves its owner's minimiser in l2 norm. It moves the average by D
-/ m in l2 norm, and so by at most sqrt(p) D / m in l1 norm, with p parameters. Independent Laplace noise of scale
-b is (l1 norm / b)-differentially private. So noise of the published scale D / epsilon costs
+Cost
+----
+A record moves its owner's minimiser by at most D = 2 G / (n_(1) alpha) in l2 norm. It moves the average by D / m
+in l2 norm, and so by at most sqrt(p) D / m in l1 norm, with p parameters. Independent Laplace noise of scale b is
+(l1 norm / b)-differentially private, and noise of the published scale D / epsilon costs
 
     sqrt(p) / m * epsilon.
 
@@ -43,7 +43,7 @@ from skdp.privacy import BoundedStatistic, PrivacySession, sum_of_owners
 class _PathakFit(OutputPerturbationFit):
     """An average with the noise of one owner."""
 
-    epsilon = changed(more="`privacy_` states what the noise costs, which is much less with many owners.")
+    epsilon = changed(more="`privacy_` states the cost of the noise, which is much less with many owners.")
     version: Literal["corrected", "published"] = parameter(
         choice("corrected", "published"),
         """"corrected" has noise for the l1 norm, and costs epsilon / m. "published" has noise for the l2 norm,
@@ -118,8 +118,8 @@ class MPCPathakClassifier(MultipartyClassifier, _PathakFit):
     **Privacy.** Replacing one of the n_j records of owner j moves its minimiser by at most ``D_j = 2 G / (n_j
     alpha)`` in l2 norm ([Chaudhuri2011]_) and a solver's gap. The average of m moves by ``max_j D_j / m``, in l1
     norm by sqrt(p) times that; under zero-out it is half. With "corrected" the Laplace noise has scale ``sqrt(p)
-    max_j D_j / epsilon``, with "published" ``max_j D_j / epsilon``. The formulas are those with delta = 0. With
-    delta > 0 the pure epsilon whose mu is the budget's takes the place of epsilon.
+    max_j D_j / epsilon``, with "published" ``max_j D_j / epsilon``. The formulas hold at delta = 0. With delta > 0
+    the pure epsilon whose mu is the budget's takes the place of epsilon.
 
     {privacy.unprotected}
 

@@ -4,14 +4,12 @@ The table compares six methods by the noise of the averaged model or gradient. E
 reproduced by `published_scale`. Three of its constants do not have the privacy that the table gives them:
 
 * **Laplace in d coordinates.** The three scales of output perturbation are 2G/(n_(1) alpha) over m, sqrt(m) or 1,
-  and
-  over epsilon. That numerator is what a record changes in l2 norm. Independent Laplace noise needs the l1 norm,
-  which can be sqrt(d) times larger (Theorem 6.3.1 holds for noise of a uniform direction instead).
-* **Pathak et al.** divide nothing by m, although one record moves one owner's share of the average only. So
-  their noise costs sqrt(d)/m times epsilon: less than published from m = sqrt(d) owners on, more below.
+  and over epsilon. That numerator is the change by a record in l2 norm. Independent Laplace noise needs the l1
+  norm, which can be sqrt(d) times larger (Theorem 6.3.1 holds for noise of a uniform direction instead).
+* **Pathak et al.** divide nothing by m, although one record moves one owner's share of the average only, and their
+  noise costs sqrt(d)/m times epsilon: less than published from m = sqrt(d) owners on, more below.
 * **Gaussian rows.** The table's sqrt(2 T) G/(m n_(1) epsilon) is sqrt(4 log(1/delta)) times below the theorem of
-  the
-  same paper (6.3.1). It is calibrated to rho-zCDP with rho = epsilon^2: `true_epsilon` has what that means.
+  the same paper (6.3.1). It is calibrated to rho-zCDP with rho = epsilon^2: `true_epsilon` computes its epsilon.
 
 `valid_std` has the standard deviation of the same rule with a proof.
 """
@@ -39,7 +37,7 @@ METHODS = {
 
 @dataclass(frozen=True)
 class Setting:
-    """The public numbers that the noise depends on; the defaults are those of Table 6.1.
+    """The public numbers that the noise depends on; the defaults are from Table 6.1.
 
     Attributes
     ----------
@@ -65,7 +63,7 @@ class Setting:
 
     @property
     def of_owner(self) -> float:
-        """What a replaced record changes in its owner's mean gradient: 2G / n_(1)."""
+        """Largest change of an owner's mean gradient by a replaced record: 2G / n_(1)."""
         return 2.0 * self.lipschitz / self.smallest
 
 

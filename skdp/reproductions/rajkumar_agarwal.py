@@ -6,15 +6,15 @@ In round t the third party adds up the owners' gradients and releases
 
 with Gaussian noise eta and Laplace noise rho. Wang (2021, section 6.4) compares with it at a budget of epsilon in
 **every round**. The paper's own formulas were not at hand. Here eta is the Gaussian noise that makes one round
-(epsilon, delta)-differentially private, and rho is Laplace noise of scale s / epsilon, where s is what a record
-changes in l2 norm: the pattern of the other rows of Table 6.1.
+(epsilon, delta)-differentially private, and rho is Laplace noise of scale s / epsilon, where s is the change by a
+record in l2 norm: the pattern of the other rows of Table 6.1.
 
 Privacy
 -------
-eta alone carries the claim: rho is independent noise that is added to what was released. T rounds of a multiplier
-z are exactly mu-GDP with mu = sqrt(T) / z. With epsilon in every round, z belongs to one round, and the whole is
-sqrt(T)-fold in mu: 500 rounds at (0.5, 0.001) each are (26.0, 0.001)-differentially private together. rho proves
-nothing better: its l1 sensitivity is sqrt(d) s, so T rounds of it cost up to T sqrt(d) epsilon.
+eta alone carries the claim: rho is independent noise that is added to the released gradient. T rounds of a
+multiplier z are exactly mu-GDP with mu = sqrt(T) / z. With epsilon in every round, z belongs to one round, and the
+whole is sqrt(T)-fold in mu: 500 rounds at (0.5, 0.001) each are (26.0, 0.001)-differentially private together. rho
+proves nothing better: its l1 sensitivity is sqrt(d) s, so T rounds of it cost up to T sqrt(d) epsilon.
 """
 
 import math
@@ -42,8 +42,8 @@ from skdp.reproductions.own_noise import generator, moved
 
 __all__ = ["DPRajkumarAgarwalClassifier", "DPRajkumarAgarwalRegressor", "total_epsilon"]
 
-# A session keeps a part of its budget for errors of the sampler. With this much more epsilon, its noise is that of
-# one round's budget or more.
+# A session keeps a part of its budget for errors of the sampler. With this much more epsilon, its noise is at
+# least the noise of one round's budget.
 SPARE = 1e-4
 
 
@@ -64,7 +64,7 @@ class _RajkumarAgarwalFit(GradientPerturbationFit):
     """Gradient descent with two noises."""
 
     epsilon = changed(
-        more="Of the fit, or of one round: see ``epsilon_of``. `privacy_` always states that of the fit."
+        more="Of the fit, or of one round: see ``epsilon_of``. `privacy_` states the epsilon of the fit."
     )
     delta = DELTA_OF_GAUSSIAN
     epsilon_of: Literal["fit", "iteration"] = parameter(
@@ -143,10 +143,10 @@ class DPRajkumarAgarwalClassifier(MultipartyClassifier, _RajkumarAgarwalFit):
     -----
     **Privacy.** A record changes the average gradient by at most ``s = 2 C / (m n_(1))`` in l2 norm, and half of
     that under zero-out. Gaussian noise of multiplier z in T rounds is exactly mu-GDP with ``mu = sqrt(T) / z``.
-    With "iteration", z is that of one round at (epsilon, delta). The Laplace noise, of scale ``s / epsilon`` a
-    round (``s sqrt(T) / epsilon`` with "fit"), is added to what was released, and no claim rests on it: as
-    independent noise in d coordinates it would need the l1 norm, which may be sqrt(d) times larger. The paper of
-    2012 was not at hand; these scales follow [Wang2021]_.
+    With "iteration", z is the multiplier of one round at (epsilon, delta). The Laplace noise, of scale
+    ``s / epsilon`` a round (``s sqrt(T) / epsilon`` with "fit"), is added to the released gradient, and no claim
+    rests on it: as independent noise in d coordinates it would need the l1 norm, which may be sqrt(d) times
+    larger. The paper of 2012 was not at hand; these scales follow [Wang2021]_.
 
     {privacy.unprotected}
 

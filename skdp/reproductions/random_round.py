@@ -42,7 +42,7 @@ def random_round(task: Task, plan: StepPlan[BatchSettings]) -> Solution:
     """Take noisy steps on minibatches up to a round drawn beforehand, whose iterate is the result.
 
     The round R is uniform on 1..T and does not depend on the records. The steps after it are not taken, because
-    their results would be dropped. The noise and the claim are those of all T steps.
+    their results would be dropped. The noise and the claim cover all T steps.
     """
     budget, settings, rounds = task.budget, plan.settings, plan.n_iter
     rate = settings.learning_rate
@@ -81,8 +81,8 @@ class DPRRPSGDClassifier(StochasticFit, LabelModel, PrivateFit[Problem]):
     add-remove the second is ``N(0)``. The noise is calibrated by their privacy loss distributions, not by the
     bound of [ZhangJ2017]_.
 
-    The claim is that of all T steps, even if the drawn round is early. A round that is drawn before the data
-    are touched could be charged alone; that would be another method, with less noise for early rounds.
+    The claim covers all T steps, even if the drawn round is early. A round that is drawn before the data are
+    touched could be charged alone; that would be another method, with less noise for early rounds.
 
     {privacy.unprotected}
 

@@ -9,9 +9,9 @@ from skdp.kernels.protocols import Floats
 from skdp.privacy import BoundedStatistic, PrivacySession, PrivateRecords
 from skdp.privacy.statistics import column_moments
 
-# Weights of the numbers and of the squares beside the values, by what a unit can change. Under replace-one they
-# are about as large as they may be without more noise for the values, see `column_moments`: 1 + p^2 + s^2 / 4 is
-# at most 4 with one class, and at most 2 with several. Else they cost 31 % more noise, which is a choice.
+# Weights of the numbers and of the squares beside the values, by the largest change of a unit. Under replace-one
+# they are about as large as they may be without more noise for the values, see `column_moments`: 1 + p^2 + s^2 / 4
+# is at most 4 with one class, and at most 2 with several. Else they cost 31 % more noise, which is a choice.
 OF_ONE_CLASS = (1.5, 1.5)
 OF_CLASSES = (0.86, 1.0)
 OF_ABSENT = (0.75, 0.75)
@@ -35,7 +35,7 @@ class Counted:
         return cls(np.full(d, float(records.n_units)), np.zeros(d))
 
     def present(self, n_units: int, *, missing: bool, less: float = 0.0) -> Present:
-        """What a search for quantiles takes; without ``missing`` ones each unit has a value."""
+        """The numbers that a search for quantiles takes; without ``missing`` values each unit has one."""
         if missing:
             return Present(self.share(n_units, less=less))
         values = np.maximum(self.value - less * self.noise_std, 0.0) / n_units
@@ -108,7 +108,8 @@ class ColumnMoments:
         squares: bool = True,
         n_classes: int | None = None,
     ) -> "ColumnMoments":
-        """Release the sums. Numbers that are known are left out; released ones are averaged with those of here.
+        """Release the sums. Numbers that are known are left out; released ones are averaged with the numbers of
+        this call.
 
         Parameters
         ----------
@@ -135,7 +136,7 @@ class ColumnMoments:
 
     @property
     def _number(self) -> Floats:
-        """What the sums are divided by; NaN where the noise hides whether there is any value."""
+        """The denominators of the means; NaN where the noise hides whether there is any value."""
         n = self.counted
         seen = (n.value > MIN_SIGNIFICANT_COUNT * n.noise_std) & (n.value >= 1.0)
         return np.where(seen, n.value, np.nan)
@@ -156,7 +157,7 @@ class ColumnMoments:
         return self.window.half_width**2 * found, self.window.half_width**2 * noise
 
     def std(self) -> tuple[Floats, Floats]:
-        """Standard deviations, and those of their noise; near 0 the root of the variance's."""
+        """Standard deviations, and their noise; near 0 the root of the variance's noise."""
         found, noise = self._variance()
         root = np.sqrt(found)
         with np.errstate(divide="ignore", invalid="ignore"):

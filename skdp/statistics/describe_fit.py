@@ -20,18 +20,18 @@ from skdp.statistics.fits import CAUTION, MEAN_TAIL, Statistic, points_of_levels
 from skdp.statistics.frames import Codes, Columns, category_codes, check_categories, labels_of
 
 LEVELS = np.array([0.25, 0.5, 0.75])
-# Parts of mu^2 of a column of numbers and of one of categories, by what their errors are worth beside each other;
-# then parts of the numbers' share. Choices: tools/describe_shares.py shows that errors hardly depend on these.
+# Weights in mu^2 of a column of numbers and of a column of categories, by the importance of their errors; then
+# parts of the numbers' share. Choices: tools/describe_shares.py shows that errors hardly depend on these.
 OF_NUMBERS, OF_CATEGORIES = 5.0, 1.0
 COUNTS, WINDOWS, INSIDE, MEANS, QUARTILES = 0.05, 0.33, 0.05, 0.28, 0.29
 WHOLE_REACH = 1.0  # least half length of a released window of whole numbers: 0 and 1 are in it
 MIN_SIGNIFICANT_VALUES = 3.0  # noise standard deviations from which a released number of values is taken for one
-GROUPS = 0.3  # of the numbers' share, where means by group are wanted: the others leave so much
+GROUPS = 0.3  # part of the numbers' share for means by group, where they are wanted
 
 
 @dataclass(frozen=True)
 class FrameProblem(ColumnProblem):
-    """The columns of numbers (or, without any, the codes), the codes of categories, and what of them is public."""
+    """The columns of numbers (or, without any, the codes), the codes of categories, and their public facts."""
 
     records: PrivateRecords
     codes: PrivateRecords | None
@@ -123,7 +123,7 @@ class Describe(Statistic):
         return FrameProblem(records, {}, (), tables, columns, joint)
 
     def _tables(self, columns: Columns) -> dict[object, tuple[int, ...]]:
-        """Sizes of the table of each column of categories: its labels, and with ``by`` those of the groups."""
+        """Sizes of the table of each column of categories: its labels, and with ``by`` the groups' labels."""
         size = {name: len(labels) for name, labels in columns.categories.items()}
         return {
             name: (k,) if self.by is None or name == self.by else (k, size[self.by]) for name, k in size.items()
@@ -227,7 +227,7 @@ class Describe(Statistic):
             least = least_tails(session, some, made.windows, MEAN_TAIL)
             found = released_window(session, some, made.windows, tail=MEAN_TAIL, least=least, present=present)
             window.center[searched], window.half_width[searched] = found.center, found.half_width
-            # Of whole numbers a narrower window may hold one value alone: of a rare 0 or 1 the 0, with no noise.
+            # A narrower window of whole numbers may hold one value alone: the 0 of a rare 0 or 1, with no noise.
             # Types are public, so this looks at nothing.
             narrow = np.array(columns.whole) & ~given
             window.half_width[narrow] = np.maximum(window.half_width[narrow], WHOLE_REACH)
@@ -259,7 +259,7 @@ class Describe(Statistic):
         return self.adjacency == "add-remove" or self.n_public is not None
 
     def _parts_of_numbers(self, columns: Columns, given: np.ndarray) -> dict[str, float]:
-        """Parts of the numbers' share; what is not needed leaves its part to the others."""
+        """Parts of the numbers' share; a statistic that is not needed leaves its part to the others."""
         parts = {"means": MEANS, "quartiles": QUARTILES}
         if not given.all():
             parts["windows"], parts["inside"] = WINDOWS, INSIDE

@@ -30,7 +30,7 @@ def describe(
     groups: object = None,
     **budget: Unpack[Budget],
 ) -> Description:
-    """Release what a first table of a paper has: means, deviations and quartiles of columns, and counts.
+    """Release the first table of a paper: means, deviations and quartiles of columns, and counts.
 
     All is paid by one charge. Columns of numbers and of bools are known by their types. NaN is a missing value.
     A column of text needs public categories.
@@ -43,18 +43,18 @@ def describe(
     bounds : tuple of (low, high) or dict, default=None
         Public numbers: a pair for all columns of numbers, or a dict of pairs by column. Values are clipped to
         them. None, or a column that the dict leaves out, searches for a window on a public grid, which takes up to
-        40 % of what the columns of numbers get. The window leaves out values that few units have, and
-        ``noise_std`` does not say so: the mean of a skewed column is then too low, and that of a rare 0 or 1 in a
-        column of floats may be 0. Of whole numbers (types without NaN) a window is at least 2 long.
+        40 % of the budget of the columns of numbers. The window leaves out values that few units have, and
+        ``noise_std`` does not show it: the mean of a skewed column is then too low, and the mean of a rare 0 or 1
+        in a column of floats may be 0. Of whole numbers (types without NaN) a window is at least 2 long.
     categories : dict of list, default=None
         Public labels, by column. A number is the label of equal value, and a text of equal text. Other values
         count as "other" and missing ones as "missing", unless these are labels. A column of bools has the labels
         False and True. A pandas Categorical needs them, too: its own may come from the data.
     by : str, default=None
-        Name of a column with categories: means, deviations and counts are released for each of its groups as
-        well, for 30 % of what the columns of numbers get. Quartiles are not.
+        Name of a column with categories: means, deviations and counts are released for each of its groups as well,
+        for 30 % of the budget of the columns of numbers. Quartiles are not.
     {unit}
-        A group counts as one: what it adds is the mean over its rows.
+        A group counts as one: it adds the mean over its rows.
     n_public : int, default=None
         Public number of records (or groups), which "add-remove" needs. Shares of categories and of missing values
         are divided by it; means are not.
@@ -62,11 +62,11 @@ def describe(
     Returns
     -------
     Description
-        Its ``table`` has a row for each column of numbers and for each category: ``count`` of the
-        values that are there, or of the category; ``missing`` and ``share``, as shares of the units; ``mean``,
-        ``std`` and quartiles; ``low`` and ``high``, the window; ``clipped``, the share of values beyond a released
-        one. Its ``by_table`` has a row for each of these rows and each group; ``share`` is then that of the group.
-        A number that the noise hides is NaN. The noise of a quartile is that of its level, ``level_noise_std``.
+        Its ``table`` has a row for each column of numbers and for each category: ``count`` of the values that are
+        there, or of the category; ``missing`` and ``share``, as shares of the units; ``mean``, ``std`` and
+        quartiles; ``low`` and ``high``, the window; ``clipped``, the share of values beyond a released one. Its
+        ``by_table`` has a row for each of these rows and each group; ``share`` is then the share of the group. A
+        number that the noise hides is NaN. The noise of a quartile is the noise of its level, ``level_noise_std``.
 
     See Also
     --------
@@ -91,10 +91,10 @@ def describe(
       it is ``2 sqrt(d)`` again; with p = s = 0.75 it is ``1.31 sqrt(d)``.
     * quartiles: a histogram of four intervals a question, ``sqrt(2 d)`` and ``sqrt(d)``.
 
-    A group of rows adds the mean of what its rows add, a point of their convex hull, so no bound grows. What is
-    shown is a function of releases and public numbers. Types count as public, but pandas infers them: one missing
-    value makes a column of whole numbers a column of floats. Declare them where a file is read, by ``dtype=``.
-    Time and memory are not protected.
+    A group of rows adds the mean over its rows, a point of their convex hull, so no bound grows. All numbers shown
+    are functions of releases and public numbers. Types count as public, but pandas infers them: one missing value
+    makes a column of whole numbers a column of floats. Declare them where a file is read, by ``dtype=``. Time and
+    memory are not protected.
 
     Examples
     --------
@@ -142,8 +142,8 @@ def crosstab(
     Returns
     -------
     ReleasedTable
-        The rows are the labels of ``a`` and the columns those of ``b``. Counts may be negative, because
-        of the noise.
+        The rows are the labels of ``a``, the columns the labels of ``b``. Counts may be negative, because of the
+        noise.
 
     See Also
     --------
@@ -151,7 +151,7 @@ def crosstab(
 
     Notes
     -----
-    **Privacy.** A unit adds at most 1 in all to the cells. So their l2 sensitivity is ``sqrt(2)`` under
+    **Privacy.** A unit adds at most 1 in all to the cells. Hence their l2 sensitivity is ``sqrt(2)`` under
     replace-one, and 1 under zero-out and add-remove. They are released as one vector with Gaussian noise. Time and
     memory are not protected.
 
@@ -170,7 +170,7 @@ def crosstab(
     done = fit.fit(a, b, groups=groups)
     rows, columns = (labels_of(check_categories("categories", labels)) for labels in categories)
     noise = np.full(done.value_.shape, done.noise_std_)
-    name = getattr(a, "name", None)  # of a Series: public, as that of a frame's column
+    name = getattr(a, "name", None)  # the name of a Series is public, as the name of a frame's column is
     return ReleasedTable(done.value_, noise, rows, columns, ("a" if name is None else str(name),), done.privacy_)
 
 

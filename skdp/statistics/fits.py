@@ -30,9 +30,9 @@ from skdp.fitting.columns import ColumnFit, ColumnProblem, check_bounds, column_
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
 from skdp.statistics.column_moments import ColumnMoments, Counted, released_counts, released_once
 
-# Choices, not tuned: shares of mu^2 for what is searched first, where no bounds are given.
-WINDOW_SHARE = 0.4  # of a mean and a histogram
-SHARES = (0.25, 0.2, 0.15, 0.4)  # of a quantile: magnitudes, a coarse line, distances, a fine line
+# Choices, not tuned: shares of mu^2 for the searches that come first, where no bounds are given.
+WINDOW_SHARE = 0.4  # share for the window of a mean or a histogram
+SHARES = (0.25, 0.2, 0.15, 0.4)  # of a quantile's searches: magnitudes, a coarse line, distances, a fine line
 MEAN_TAIL = 0.005  # part of the values that a mean's window may clip, if the noise allows to count so few
 LINE_POINTS, FINE_POINTS = (8193, 1025)  # most points of the line between given bounds, and of the fine line
 LINE_CELLS = 2**20  # most points of all columns
@@ -63,7 +63,7 @@ class Shares:
 
 
 class Statistic(ColumnFit):
-    """What all statistics share: missing values, and the value that is kept."""
+    """Base of all statistics: missing values, and the value that is kept."""
 
     _purpose = ""  # of the release of the value
     _key_names_class = True
@@ -243,7 +243,7 @@ class Quantile(Statistic):
         given, points = per_column("bounds", self.bounds, d), self._points(d)
         if given is None:
             shares = _shares_of_searches(left)
-            # The quantile at q lies within that of |x| at the larger of q and 1 - q.
+            # The quantile at q is in absolute value at most the quantile of |x| at the larger of q and 1 - q.
             least = min(q, 1.0 - q)
             sizes = released_magnitudes(session, records, shares[0], least=least, present=present)
             window = Window(np.zeros(d), math.sqrt(2) * sizes)

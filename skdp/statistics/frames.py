@@ -76,7 +76,7 @@ def _found(column: object, categories: tuple[object, ...]) -> Codes:
 
 @dataclass(frozen=True)
 class Columns:
-    """What of a frame is public: the names of its columns, their types, and the declared categories.
+    """The public facts of a frame: the names of its columns, their types, and the declared categories.
 
     Attributes
     ----------

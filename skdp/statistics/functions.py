@@ -49,11 +49,11 @@ def mean(
 
     Notes
     -----
-    **Privacy.** Each unit adds ``(x - c) / h`` of each column, clipped to [-1, 1], with c and h the middle and
-    the half width of the bounds. So d columns have l2 sensitivity ``2 sqrt(d)`` under replace-one, and
-    ``sqrt(d)`` under zero-out and add-remove. They are released as one vector with Gaussian noise. With ``skipna``
-    a value that is there adds a second entry, which counts it: 1.7 under replace-one, where the l2 sensitivity
-    stays, and 0.75 else, where it is ``1.25 sqrt(d)``. NaN adds 0 to both. Time and memory are not protected.
+    **Privacy.** Each unit adds ``(x - c) / h`` of each column, clipped to [-1, 1], with c and h the middle and the
+    half width of the bounds: d columns have l2 sensitivity ``2 sqrt(d)`` under replace-one, and ``sqrt(d)`` under
+    zero-out and add-remove. They are released as one vector with Gaussian noise. With ``skipna`` a value that is
+    there adds a second entry, which counts it: 1.7 under replace-one, where the l2 sensitivity stays, and 0.75
+    else, where it is ``1.25 sqrt(d)``. NaN adds 0 to both. Time and memory are not protected.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def quantile(
     -------
     Released
         ``value`` is a number for a column, an array for a table. Of several levels it has shape (n_levels,) or
-        (n_levels, n_features), as in ``numpy.quantile``. ``noise_std`` is that of a count of the search, as a
+        (n_levels, n_features), as in ``numpy.quantile``. ``noise_std`` is the noise of a count of the search, as a
         share of the records; of several levels it has an entry for each.
 
     See Also
@@ -208,9 +208,9 @@ def histogram(
 
     Notes
     -----
-    **Privacy.** A unit adds at most 1 in all to the bins of a column. So d columns have l2 sensitivity
-    ``sqrt(2 d)`` under replace-one, and ``sqrt(d)`` under zero-out and add-remove. They are released as one
-    vector with Gaussian noise. Time and memory are not protected.
+    **Privacy.** A unit adds at most 1 in all to the bins of a column: d columns have l2 sensitivity ``sqrt(2 d)``
+    under replace-one, and ``sqrt(d)`` under zero-out and add-remove. They are released as one vector with Gaussian
+    noise. Time and memory are not protected.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a released statistic is: a number or an array, how noisy it is, and what it cost."""
+"""A released statistic: a number or an array, its noise, and its report."""
 
 from dataclasses import dataclass, field, fields
 
@@ -17,14 +17,14 @@ class Released:
         A number for a column, an array with one entry (of a histogram: one row) for each column of a table. Of
         several quantiles of a table it has shape (n_quantiles, n_features).
     noise_std : float or ndarray
-        Standard deviation of the noise in each entry of ``value``. It is made of public and released numbers. Of a
-        quantile it is that of a count, as a share of the records: the level is off by about so much. Of several
-        quantiles it has one entry a level.
+        Standard deviation of the noise in each entry of ``value``. It is made of public and released numbers. For
+        a quantile it is the noise of a count, as a share of the records: the level is off by about this share. Of
+        several quantiles it has one entry a level.
     privacy_ : PrivacyReport
-        What the statistic cost.
+        The report of the statistic.
     bounds : tuple of (float, float) or of two ndarrays, or None
-        To what values were clipped, or where a quantile was searched: given or released. None where values
-        are not clipped.
+        The window to which values were clipped, or in which a quantile was searched: given or released. None where
+        values are not clipped.
     bin_edges : ndarray or None
         Of a histogram.
     count : float or ndarray or None

@@ -1,4 +1,4 @@
-"""Tables of released numbers, with the noise in each: what `describe` and `crosstab` return."""
+"""Tables of released numbers, with the noise in each: the results of `describe` and `crosstab`."""
 
 import html
 import math
@@ -42,7 +42,7 @@ class ReleasedTable:
         Labels of the rows and of the columns. With several ``index_names`` a row's label is a tuple.
     index_names : tuple of str
     privacy_ : PrivacyReport
-        What the table cost.
+        The report of the table.
 
     Examples
     --------
@@ -142,14 +142,14 @@ def claim_text(report: PrivacyReport) -> str:
 
 
 def _about(report: PrivacyReport, *, clipped: bool = False) -> str:
-    """One line on what was released and how: public numbers and parameters alone."""
+    """One line on the release and its noise: public numbers and parameters alone."""
     more = "; values beyond low and high count as these, which ± leaves out" if clipped else ""
     return f"±: standard deviation of the noise{more}. {claim_text(report)}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Description:
-    """What `describe` released of a frame.
+    """The releases of `describe` for a frame.
 
     Attributes
     ----------
@@ -165,7 +165,7 @@ class Description:
     by : object
         The name of the column of the groups, or None.
     privacy_ : PrivacyReport
-        What both tables cost together.
+        The report of both tables together.
 
     See Also
     --------

@@ -39,10 +39,10 @@ def var(
     Notes
     -----
     **Privacy.** Each unit adds ``u = (x - c) / h`` of each column, clipped to [-1, 1], and ``s (u^2 - 1/2)``, with
-    c and h the middle and the half width of the bounds. With s = 1.5 the l2 sensitivity of d columns is
-    ``2 sqrt(d)`` under replace-one, that of the values alone. With s = 1 it is ``1.12 sqrt(d)`` under zero-out
-    and add-remove. They are released as one vector with Gaussian noise. With ``skipna`` a value that is there
-    adds a third entry, 1.5 under replace-one at the same sensitivity; else it is 0.75, with s = 0.75, and the
+    c and h the middle and the half width of the bounds. With s = 1.5 the l2 sensitivity of d columns is ``2
+    sqrt(d)`` under replace-one, the same as for the values alone. With s = 1 it is ``1.12 sqrt(d)`` under zero-out
+    and add-remove. They are released as one vector with Gaussian noise. With ``skipna`` a value that is there adds
+    a third entry, 1.5 under replace-one at the same sensitivity; else it is 0.75, with s = 0.75, and the
     sensitivity is ``1.31 sqrt(d)``. Time and memory are not protected.
 
     Examples
@@ -68,8 +68,8 @@ def std(
     Returns
     -------
     Released
-        ``value`` is a number for a column, an array for a table: the root of what `var` releases. ``noise_std``
-        is right to first order; where the value is near 0 it is the root of the variance's.
+        ``value`` is a number for a column, an array for a table: the root of the variance that `var` releases.
+        ``noise_std`` is right to first order; where the value is near 0 it is the root of the variance's noise.
 
     See Also
     --------

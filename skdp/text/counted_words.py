@@ -1,4 +1,4 @@
-"""DP-AdaFEST for tables of words: which words a window touches, and what changes with a word."""
+"""DP-AdaFEST for tables of words: the words that a window touches, and the numbers that change with a word."""
 
 import numpy as np
 

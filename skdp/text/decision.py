@@ -1,4 +1,4 @@
-"""What a fit of vectors of words decides from public numbers before its first release, and what it warns of."""
+"""Decisions of a fit of vectors of words from public numbers before its first release, and its warnings."""
 
 import math
 from dataclasses import dataclass, replace
@@ -55,7 +55,7 @@ class WordDetails:
 
     @property
     def clip_norm(self) -> float:
-        """Largest l2 norm of what a unit adds to a sum."""
+        """Largest l2 norm of a unit's part of a sum."""
         return self.method.clipping.norm
 
     @property
@@ -66,7 +66,7 @@ class WordDetails:
 
 
 def decide(model: "WordParameters", session: PrivacySession, problem: Problem) -> Decision:
-    """Decide everything that public numbers tell, and refuse what cannot be done; see `WordDetails`."""
+    """Decide everything that public numbers tell, and refuse impossible parameters; see `WordDetails`."""
     known, shape = model._known(), problem.records.shape
     n_units, rule, method = shape.n_units, model._rule(), _method(model)
     share = 0.0 if known is not None else float(model.vocabulary_share)
@@ -139,7 +139,7 @@ def first_rate(model: "WordParameters", details: WordDetails, n_words: int) -> f
 
 
 def advice(model: "WordParameters", session: PrivacySession, problem: "SentenceProblem") -> tuple[Advice, ...]:
-    """Warnings of what public numbers show."""
+    """Warnings from public numbers."""
     shape, details = problem.records.shape, problem.details
     steps = StepFacts(
         details.n_numbers,

@@ -1,4 +1,4 @@
-"""What vectors of words take as ``optimizer``."""
+"""The values of ``optimizer`` for vectors of words."""
 
 from skdp.fitting.optimizers import SGD, Adam
 

@@ -30,7 +30,7 @@ class SentenceProblem(Problem):
 
     @property
     def details(self) -> WordDetails:
-        """What the fit has decided."""
+        """The decisions of the fit."""
         return cast("WordDetails", cast("FitPlan", self.plan).decision.details)
 
 
@@ -38,7 +38,7 @@ SIZE = integer(low=1, high=10**6)
 
 
 class WordParameters(MinibatchFit[SentenceProblem]):
-    """What a user can choose of vectors of words."""
+    """The parameters of vectors of words."""
 
     vocabulary: Sequence[str] | Literal["private"] = parameter(
         described('list of str or "private"'),
@@ -87,7 +87,7 @@ class WordParameters(MinibatchFit[SentenceProblem]):
     )
     gradient_estimator: Literal["mean"] | SparseSelection | AdaFEST = parameter(
         word_or_object("mean", types=(SparseSelection, AdaFEST)),
-        """What a step releases. "mean" is the noisy mean of clipped gradients: noise goes to all numbers of the
+        """The release of a step. "mean" is the noisy mean of clipped gradients: noise goes to all numbers of the
         table. With `skdp.nn.SparseSelection` it goes to numbers that each step chooses anew; this needs a public
         vocabulary. With `skdp.nn.AdaFEST` it goes to the vectors of words that many units have; where none has
         enough, a step adds its noise to the first word of the vocabulary.""",

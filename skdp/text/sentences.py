@@ -131,7 +131,7 @@ def windows_of(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sentences:
-    """The data of a fit, and what of them is public.
+    """The data of a fit, and the public facts of them.
 
     Attributes
     ----------

@@ -41,10 +41,10 @@ KEYS = 0x9E3779B97F4A7C15  # between the keys of two steps
 class DPWord2Vec(WordParameters):
     """Vectors of words from their contexts, by differentially private SGD.
 
-    The model is CBOW with negative sampling ([Mikolov2013]_): the mean of the vectors of a window's context is to
-    tell the window's target from words that were drawn. Training takes steps along noisy clipped gradients of
-    minibatches of windows, as in [Abadi2016]_. The noise is added to all numbers of the table, also to those of
-    words that no window of the batch has.
+    The model is CBOW with negative sampling ([Mikolov2013]_): the model learns to tell a window's target from
+    negative samples, given the mean of the vectors of the context. Training takes steps along noisy clipped
+    gradients of minibatches of windows, as in [Abadi2016]_. The noise is added to all numbers of the table, also
+    for words that no window of the batch has.
 
     {guarantee}
 
@@ -57,8 +57,8 @@ class DPWord2Vec(WordParameters):
     -----
     {privacy.net}
 
-    A window's negatives follow from a key, the step and the window's own words. So they depend on nobody else's
-    words. Nothing else of a step is random but the batch and the noise.
+    A window's negatives follow from a key, the step and the window's own words, and depend on nobody else's words.
+    Nothing else of a step is random but the batch and the noise.
 
     **Private vocabulary.** A group of k words counts 1 / sqrt(k) for each of them, which is a vector of norm 1.
     Each word gets Gaussian noise, and is released if its count reaches a threshold. The threshold is so high that
@@ -250,10 +250,10 @@ class DPWord2Vec(WordParameters):
             return ()
         return ("vocabulary was not chosen by looking at these sentences",)
 
-    # ---------------------------------------------------------------- what is done with the vectors
+    # ---------------------------------------------------------------- uses of the vectors
 
     def most_similar(self, word: str, topn: int = 10) -> list[tuple[str, float]]:
-        """List the words whose vectors have the largest cosines with that of ``word``.
+        """List the words whose vectors have the largest cosines with the vector of ``word``.
 
         Parameters
         ----------

@@ -51,7 +51,14 @@ def test_copies_of_a_record_change_no_warning_no_report_and_no_message(sparse, c
             model.fit(sp.csr_matrix(X) if sparse else X, y)
         said = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.strip()]
         texts = [(w.category, str(w.message)) for w in found]
-        return texts, model.privacy_.assumptions, model.privacy_.leaks, model.privacy_.public, len(steps), len(said)
+        return (
+            texts,
+            model.privacy_.assumptions,
+            model.privacy_.leaks,
+            model.privacy_.public,
+            len(steps),
+            len(said),
+        )
 
     usual = everything(X, Y)
     copies = X.copy(), Y.copy()

@@ -96,7 +96,7 @@ BEFORE = [  # facts that warn, facts just at the threshold, and words of the war
     (noisy(0.51), noisy(0.5), "moves the scores by about 0.51.* Use more records"),
     (noisy(0.51, penalised=True), noisy(0.5, penalised=True), "Use a larger alpha, more"),
     (noisy(0.041, "numbers"), noisy(0.04, "numbers"), "narrower y_bounds"),
-    (with_owners(penalty=2.1), with_owners(penalty=2.0), "penalty 2.1 times that of alpha=0.1"),
+    (with_owners(penalty=2.1), with_owners(penalty=2.0), "penalty 2.1 times as large as alpha=0.1"),
     (with_owners(default_range=True), OF_OWNERS, "y_bounds was not given"),
     (with_owners(huber_threshold=0.1), with_owners(huber_threshold=0.2), "a larger huber_threshold"),
     (with_net(signal=5.9), with_net(signal=6.0), "a net of 500 parameters"),

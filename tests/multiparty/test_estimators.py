@@ -248,7 +248,7 @@ def test_a_small_owner_is_named_as_the_cause():
     holders = np.repeat(["a", "b"], [10, 890])
     said = warned(make(MPCGradientPerturbationClassifier), Z, (Z[:, 0] > 0) * 1, owners=holders)
     assert "the smallest owner has 10 of 900 records" in said
-    assert "45 times that of weighting='record'" in said
+    assert "45 times the noise of weighting='record'" in said
     model = make(MPCGradientPerturbationClassifier, weighting="record")
     assert "smallest owner" not in warned(model, Z, (Z[:, 0] > 0) * 1, owners=holders)
 
@@ -286,7 +286,7 @@ def test_an_enlarged_penalty_is_said():
     model = DPLocalObjectivePerturbationRegressor(alpha=0.001, random_state=0, y_bounds=(-3, 3))
     said = warned(model, Z, Z[:, 0], owners=np.arange(300) % 3)
     times = model.alpha_ / 0.001
-    assert f"needs a penalty {times:.2g} times that of alpha=0.001" in said
+    assert f"needs a penalty {times:.2g} times as large as alpha=0.001" in said
     model.set_params(alpha=100.0)
     assert "needs a penalty" not in warned(model, Z, Z[:, 0], owners=np.arange(300) % 3)
 

@@ -126,7 +126,7 @@ def _columns(X, windows, scale, step, total):
 
 @jit
 def _stored(table, windows, scale, zeros, total):
-    """What the stored values add beyond zeros."""
+    """The surplus of the stored values over zeros."""
     data, indices, indptr = table
     center, half_width, around, squares = windows
     for e in range(np.int64(indptr[indptr.size - 1])):
@@ -146,7 +146,7 @@ def _mean(summed, size, scale, limit):
 
 @jit
 def _of_zeros(windows, scale, limit, values, zeros, records):
-    """Write the value of a zero in each column, and what a record or a group of zeros adds."""
+    """Write the value of a zero in each column, and the sums over a record or a group of zeros."""
     center, half_width, around, squares = windows
     for j in range(values.size):
         v = _value(0.0, center[j], half_width[j], around[j], squares)
@@ -176,7 +176,7 @@ def _groups(X, order, starts, a, windows, scale, limit, total):
 
 @jit
 def _stored_groups(table, order, starts, windows, values, scale, limit, room, total):
-    """Add of each group what its columns with stored values add beyond a column of zeros.
+    """Add each group's surplus of columns with stored values over a column of zeros.
 
     What the stored values are more than a zero is added in the order of the group's rows, and then to the value
     of a zero times the number of rows. Where that sum is 0, as for zeros that are stored, the group adds what a

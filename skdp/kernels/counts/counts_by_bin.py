@@ -52,7 +52,7 @@ def power_of_two_counts(X: Matrix, members: GroupRows | None, first: int, count:
     first, count : int
         The first power-of-two bin and their number.
     most : int
-        What a unit adds at most to a column, below 2**63.
+        Largest part of a unit in a column, below 2**63.
 
     Returns
     -------
@@ -187,9 +187,9 @@ def _log2_bin(x, start):
     """Place of a cell by its power-of-two bin; ``start`` has the place of each exponent.
 
     Magnitudes of floats are ordered like their bits without the sign. The upper bits are the exponent e, with
-    ``2**(e - 1023) <= |x| < 2**(e - 1022)``. With all bits of a fraction added it is one larger, but for zero
-    and for powers of two. So it is 1 for all subnormal numbers, 2048 for NaN, and 2047 for infinity and the
-    numbers above ``2**1023``.
+    ``2**(e - 1023) <= |x| < 2**(e - 1022)``. With all bits of a fraction added it is one larger, but for zero and
+    for powers of two: 1 for all subnormal numbers, 2048 for NaN, and 2047 for infinity and the numbers above
+    ``2**1023``.
     """
     bits = _bits(np.float64(x)) & MAGNITUDE
     return np.uint64(start[0, (bits + FRACTION) >> EXPONENT])
@@ -213,9 +213,9 @@ def _search(x, edges, guesses, start, j, count):
     """Place of a cell by its bin: the number of edges that are at most x.
 
     Edges with a smaller guess than x lie below x, and edges with a larger guess lie above it, because a guess
-    never falls. The others are compared with x, by a binary search whose number of steps follows from
-    the edges alone. So the number is exact whatever the guess is. NaN is at least as large as no edge, and no
-    number is as large as the NaN that stand after the last edge, as many as the search may look at.
+    never falls. The others are compared with x, by a binary search whose number of steps follows from the edges
+    alone: the number is exact whatever the guess is. NaN is at least as large as no edge, and no number is as
+    large as the NaN that stand after the last edge, as many as the search may look at.
     """
     x, j = np.float64(x), np.uint64(j)
     cells, length = start.shape[1], edges.shape[1] - count - 1
@@ -232,8 +232,8 @@ def _search(x, edges, guesses, start, j, count):
 def _bins(edges: Floats) -> Bins:
     """Edges with NaN after them, low ends and scales of the guesses, and the edges before each cell of guesses.
 
-    The last bin holds its right edge. So the last edge becomes the next larger number, and infinity becomes NaN,
-    which no number reaches.
+    The last edge becomes the next larger number, because the last bin holds its right edge, and infinity becomes
+    NaN, which no number reaches.
     """
     edges = np.array(edges, dtype=np.float64, order="C")  # loops are compiled again for another memory order
     last = edges[:, -1]
@@ -378,7 +378,7 @@ def _groups(X, order, starts, a, bins, count, most, room, total):
 
 @jit
 def _stored_groups(table, order, starts, bins, zeros, count, most, room, total):
-    """Add of each group what its columns with stored values add beyond a column of zeros.
+    """Add each group's surplus of columns with stored values over a column of zeros.
 
     A column of zeros adds ``most`` at its place of 0; the caller adds that for every group that has rows.
     """

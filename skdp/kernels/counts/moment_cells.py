@@ -1,7 +1,7 @@
 """Sums by class and column of cells clipped to a window, of their squares, and counts of cells that are not NaN.
 
-What a record adds is three integers a column, in the row of its class. A group adds the integer part of the mean
-of its rows' integers, exactly: how many rows it has, and in which order, does not matter.
+A record adds three integers a column, in the row of its class. A group adds the integer part of the mean of its
+rows' integers, exactly: how many rows it has, and in which order, does not matter.
 """
 
 from typing import NamedTuple
@@ -85,7 +85,7 @@ def moment_sums(
 
 
 def _csr(X: SparseMatrix, members: GroupRows | None, numbers: object, cells: MomentCells, total: Integers) -> None:
-    """Of stored values how much they add beyond zeros; then what zeros add."""
+    """Add the surplus of stored values over zeros, then the sums over zeros."""
     table, zeros, there = csr_arrays(X), np.empty((2, X.shape[1]), dtype=np.int64), cells.there
     _of_zeros(numbers, zeros)
     if members is None:
@@ -171,7 +171,7 @@ def _of_zeros(numbers, zeros):
 
 @jit
 def _stored(table, numbers, zeros, total):
-    """What the stored values add beyond zeros."""
+    """The surplus of the stored values over zeros."""
     data, indices, indptr = table
     center, half_width, scale, bend = numbers
     for e in range(np.int64(indptr[indptr.size - 1])):
@@ -237,7 +237,7 @@ def _groups(X, order, starts, codes, numbers, there, wide, total):
 
 @jit
 def _stored_groups(table, order, starts, numbers, there, zeros, room, wide, total):
-    """Add of each group what its columns with stored values add beyond a column of zeros."""
+    """Add each group's surplus of columns with stored values over a column of zeros."""
     data, indices, indptr = table
     center, half_width, scale, bend = numbers
     d = total.shape[1]

@@ -147,7 +147,7 @@ def _groups(X, order, starts, a, at, center, absolute, half, largest, total):
 
 @jit
 def _stored_groups(table, order, starts, at, center, absolute, zeros, half, room, total):
-    """Add of each group what its columns with stored values add beyond a column of zeros."""
+    """Add each group's surplus of columns with stored values over a column of zeros."""
     data, indices, indptr = table
     more, seen = np.zeros(zeros.size, np.int64), np.zeros(zeros.size, np.bool_)
     columns, mean = (np.empty(min(room[0], zeros.size) + 1, np.int64), np.empty(room[1] + 1, np.int64))

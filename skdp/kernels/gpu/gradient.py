@@ -2,7 +2,7 @@
 
 The records stay on the device. Sums and norms come back as NumPy arrays, because noise is drawn on the host.
 
-Privacy: one warp works on a row (or a group) at a time, so what a unit adds is a function of that unit alone. The
+Privacy: one warp works on a row (or a group) at a time, so a unit's part is a function of that unit alone. The
 integers are added by 64-bit integer atomics, exactly, in any order. Norms and factors are float64, as on the CPU,
 so the proof of the norm bound is the one of `GradientKernel`.
 
@@ -26,7 +26,7 @@ from skdp.kernels.row_factors import NORMS, PLAIN, ROUNDED
 def gradient_program(dtype: DTypeLike, index: DTypeLike, sparse: bool) -> str:
     """The CUDA program for one storage: definitions, and the sources.
 
-    T is the type of the data and I that of the indices; SPARSE chooses CSR. WARP is the width of a warp.
+    T is the type of the data and I the type of the indices; SPARSE chooses CSR. WARP is the width of a warp.
     """
     names = {"float32": "float", "float64": "double", "int32": "int", "int64": "long long"}
     values = {
@@ -120,7 +120,7 @@ class GpuGradientKernel(GradientKernel):
         return np.int64(len(rows)), np.int32(1), cp.asarray(rows)
 
     def _blocks(self, gradients: int) -> int:
-        """So many blocks that their gradients fit into 1 GiB, at least one."""
+        """Number of blocks: their gradients fit into 1 GiB; at least one."""
         entries = max(1, gradients * self.shape[0] * self.n_outputs * WARPS_PER_BLOCK)
         return max(1, min(64, 2**27 // entries)) if gradients else 1024
 

@@ -1,9 +1,9 @@
 """The contract of a kernel of gradient sums, whatever the storage and the device.
 
-A record (or a group) adds a vector of integers, and the norm of this vector is proved to stay within the
-clip. Integers are summed exactly. So the sum has the sensitivity that the privacy proof uses, in any order
-and on any number of threads. Sums of floating-point numbers do not have it (Casacuberta et al., "Widespread
-underestimation of sensitivity in differentially private libraries and how to fix it", CCS 2022).
+A record (or a group) adds a vector of integers, and the norm of this vector is proved to stay within the clip.
+Integers are summed exactly: the sum has the sensitivity that the privacy proof uses, in any order and on any
+number of threads. Sums of floating-point numbers do not have it (Casacuberta et al., "Widespread underestimation
+of sensitivity in differentially private libraries and how to fix it", CCS 2022).
 """
 
 import math
@@ -49,9 +49,9 @@ class GradientKernel(ABC):
 
     Notes
     -----
-    **Privacy.** Each method proves, in its own docstring or here, by how much one unit can
-    change its result. The proofs assume nothing about the loss or the data. What a unit adds is a function
-    of that unit and of public numbers alone: not of the other units, their number or their order.
+    **Privacy.** Each method proves, in its own docstring or here, the largest change of its result by one unit.
+    The proofs assume nothing about the loss or the data. A unit's part of a sum is a function of that unit and of
+    public numbers alone: not of the other units, their number or their order.
 
     **Privacy: a unit's norm.** Let v be the gradient of one unit, x~ = (x, kappa) with kappa the intercept's
     feature, r the derivatives, D the number of entries (of the mask, or of theta), u = 2**-53,
@@ -63,9 +63,9 @@ class GradientKernel(ABC):
        (1 - u)**m, and squares that underflow take at most sqrt(m) 2**-511 from the norm, which is
        added. For a row N is the product of the norms of x~ (p squares) and r (K squares). The
        norms are taken in float64 from the stored numbers, whatever their dtype.
-    2. So the rounded products c x_j have norm at most
-       C' (1 - (p K + 16) 2 u) (1 + u)**5 / (1 - u)**(p K / 2 + 9) <= C'; a factor t below
-       2**-960 drops the unit, so no product on the way loses relative precision.
+    2. Hence the rounded products c x_j have norm at most C' (1 - (p K + 16) 2 u) (1 + u)**5 / (1 - u)**(p
+       K / 2 + 9) <= C'; a factor t below 2**-960 drops the unit, so no product on the way loses relative
+       precision.
     3. Rounding moves each of at most D entries by at most 1/2 and leaves zeros zero, so
        ||q|| <= C' + sqrt(D) / 2 = C - 1 < clip_norm / unit; the one unit left over covers the
        rounding of C' itself and of subnormal products.

@@ -43,14 +43,14 @@ GRADIENTS = {"sums": 1, "recursive": 2, "losses": 0}
 
 
 class CpuKernel(GradientKernel):
-    """What the storages share: every sum is one pass over the units, in blocks, on several threads."""
+    """Base of the storages: every sum is one pass over the units, in blocks, on several threads."""
 
     # Whether theta is worked on as (K, p); (p, K) otherwise.
     transposed = False
 
     @abstractmethod
     def _pass(self, kind: str, rows: Rows, members: GroupRows | None) -> Pass:
-        """The compiled pass of one kind over all units, or those of ``rows``; a row is one without ``members``."""
+        """The compiled pass of one kind over all units, or of ``rows``; a row is one without ``members``."""
 
     def clipped_sum(
         self, theta: ArrayLike, clip_norm: float, unit: float, mask: Mask | None = None, rows: Rows = None

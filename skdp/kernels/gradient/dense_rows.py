@@ -234,7 +234,7 @@ def row_sums(X, rows, first, m, hi, c, clean, acc, plain, both):
 
 @inner_jit
 def add_intercepts(c, m, acc, plain, kappa):
-    """Add what the rows of a block add to the intercepts."""
+    """Add a block's part of the intercepts."""
     for k in range(acc.shape[0]):
         total = 0.0
         for q in range(m):
@@ -392,8 +392,8 @@ def dense_groups(
     With ``mode == OPEN`` the rows are a part of one group: ``v`` keeps their gradient for the call with the next
     part. A call without rows then ends the group.
 
-    Predictors and derivatives are computed for a few rows together, whatever their groups, and what a row adds to
-    its group is a function of this row alone.
+    Predictors and derivatives are computed for a few rows together, whatever their groups, and a row's part of its
+    group is a function of this row alone.
     """
     d = X.shape[1]
     n_outputs, p = theta.shape

@@ -95,7 +95,7 @@ def _feature_sums(data, rows, starts, c, kept, clean, mask, lo, hi, total):
 
 @jit
 def _intercept_sums(c, kappa, total):
-    """Add what the rows add to the intercepts."""
+    """Add the rows' part of the intercepts."""
     acc = np.zeros(c.shape[1])
     for i in range(c.shape[0]):
         for k in range(c.shape[1]):

@@ -34,7 +34,7 @@ def _loss(code, parameter, z, target, weight):
 
 @jit
 def _part(loss, bound, inverse_unit, top):
-    """What a unit adds: the nearest integer to the centred loss, between -top and top."""
+    """A unit's part: the nearest integer to the centred loss, between -top and top."""
     if not abs(loss) < np.inf:
         loss = bound
     part = np.rint((min(max(loss, 0.0), bound) - 0.5 * bound) * inverse_unit)

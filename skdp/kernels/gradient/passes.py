@@ -19,10 +19,10 @@ from skdp.kernels.threads import n_threads, run_blocks
 BLOCK_COST, SMALL_BLOCK_COST = 2**20, 2**18
 MOST_BLOCKS, FEW_BLOCKS = 64, 8
 
-# So many entries of chosen rows are copied together: of rows as many as stay in the second-level cache, of columns
-# as many as a batch has, because neighbours in a column lie in one line of the cache.
+# Entries of chosen rows that are copied together: of rows as many as stay in the second-level cache, of columns as
+# many as a batch has, because neighbours in a column lie in one line of the cache.
 ROW_ENTRIES, COLUMN_ENTRIES = 2**15, 2**20
-# So many cells of a `LazyTable` are made together: they take half a megabyte of a second-level cache of one.
+# Cells of a `LazyTable` that are made together: they take half a megabyte of a second-level cache of one megabyte.
 MADE_ENTRIES = 2**16
 
 Arguments: TypeAlias = tuple[object, ...]  # of a compiled pass
@@ -44,7 +44,7 @@ class Pass:
     shape : tuple of int
         Layout of one theta.
     sum_shape : tuple of int
-        Layout of what it sums.
+        Layout of the sum.
     cost : float
         Multiply-adds of all units.
     """
@@ -101,9 +101,8 @@ class GroupGatherPass(Pass):
 
     Notes
     -----
-    **Privacy.** The two ways may round a linear predictor differently. Which one is taken follows from the
-    group's own number of rows and the public number of features, so what a group adds does not depend on
-    other groups.
+    **Privacy.** The two ways may round a linear predictor differently. Which one is taken follows from the group's
+    own number of rows and the public number of features, so a group's part does not depend on other groups.
     """
 
     before: tuple[Floats | LazyTable, Floats, Floats, Integers, Integers]
@@ -146,7 +145,7 @@ class LazyPass(Pass):
     rows : ndarray of int64, or None
         Chosen rows; None means all.
     tail : tuple
-        What the compiled pass takes between the weights and the numbers of the rows.
+        Arguments of the compiled pass between the weights and the numbers of the rows.
     with_norms : bool
         Whether the last argument of a call is a vector with a norm for each row.
     """
@@ -188,7 +187,7 @@ class LazyGroupPass(GroupGatherPass):
 
     Notes
     -----
-    Rows of a group are added one after another, so parts give what all rows give, to the last bit.
+    Rows of a group are added one after another, so parts give the same as all rows together, to the last bit.
     """
 
     before: tuple[LazyTable, Floats, Floats, Integers, Integers]
@@ -239,7 +238,7 @@ def convert_integers(acc, out):
 def run_units(run: Pass, block: Callable[[int, int, int], None]) -> None:
     """Call ``block(slot, lo, hi)`` for blocks of units, on the threads they pay for.
 
-    What a unit adds does not depend on its block, and integers add up to the same in every order.
+    A unit's part does not depend on its block, and integers add up to the same in every order.
     """
     # One thread shares with no other; it still comes back between the blocks of a long pass, for an interrupt.
     n_blocks = run.n_blocks if n_threads() > 1 else max(1, run.n_blocks // FEW_BLOCKS)
@@ -278,7 +277,7 @@ class Total:
         self.extras = Extras(run)
 
     def workspace(self, slot: int, units: int) -> tuple[Floats, Arguments]:
-        """Accumulator with room for ``units`` more units, and what else the pass needs."""
+        """Accumulator with room for ``units`` more units, and the other arguments of the pass."""
         if slot not in self.accumulators:
             self.accumulators[slot] = np.zeros(self.run.sum_shape)
             self.counts[slot] = 0

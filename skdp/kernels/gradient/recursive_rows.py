@@ -1,6 +1,6 @@
 """Sums for recursive momentum, compiled by numba: a unit's gradient at two thetas, each part clipped.
 
-theta holds both points, the present one first: (2 K, p) for dense rows, (p, 2 K) for CSR. The passes are those of
+theta holds both points, the present one first: (2 K, p) for dense rows, (p, 2 K) for CSR. The passes are as in
 `dense_rows` and `csr_rows`; only the factors between predictors and sums differ.
 """
 
@@ -201,7 +201,7 @@ def csr_groups_recursive(
     data, indices, begins, ends, d, y, weight, order, starts, lo, hi, theta, code, parameter,
     kappa, limit, moved_limit, momentum, inverse_unit, acc, v, mark, touched,
 ):  # fmt: skip
-    """The same for CSR rows; ``v`` is (p 2 K,), and the workspaces are those of `csr_groups`."""
+    """The same for CSR rows; ``v`` is (p 2 K,), and the workspaces are as for `csr_groups`."""
     p, n_outputs = acc.shape
     points = theta.reshape(theta.size)
     z = np.empty(2 * n_outputs)
@@ -239,7 +239,7 @@ def csr_groups_recursive(
 
 @inner_jit
 def _both_squares(v, n_outputs, touched, count):
-    """Replace the former gradient by the difference; squared norms of the present one and the difference."""
+    """Replace the earlier gradient by the difference; squared norms of the present one and the difference."""
     square = 0.0
     moved = 0.0
     for f in range(count):

@@ -148,10 +148,10 @@ def _check_smoothing(smoothing: object) -> float:
 def laplacian_smooth(x: object, smoothing: float, axis: int = 0) -> Floats:
     """Solve ``(I - s L) y = x`` along an axis, L the periodic one-dimensional Laplacian.
 
-    The matrix is circulant with first row ``(1 + 2 s, -s, 0, ..., 0, -s)``; for every length d its
-    eigenvalues are ``1 + 2 s - 2 s cos(2 pi i / d)``, i = 0, ..., d - 1. They are at least 1, so the
-    norm never grows; the sum of the entries stays. A linear map of what is already private: as
-    post-processing it costs no privacy, and it must not be counted on to lower a sensitivity.
+    The matrix is circulant with first row ``(1 + 2 s, -s, 0, ..., 0, -s)``; for every length d its eigenvalues are
+    ``1 + 2 s - 2 s cos(2 pi i / d)``, i = 0, ..., d - 1. They are at least 1, so the norm never grows; the sum of
+    the entries stays. As post-processing of a private vector the map costs no privacy; as a linear map of a
+    statistic it must not be counted on to lower a sensitivity.
 
     Parameters
     ----------

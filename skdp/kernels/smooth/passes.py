@@ -61,14 +61,14 @@ def _around(x, start, count):
 
 @jit
 def _four(x, heads, tails, out, r, g):
-    """Both passes over four lanes with what precedes and follows them; tells which are finite."""
+    """Both passes over four lanes with the entries before and after them; tells which are finite."""
     start = (0.0, 0.0, 0.0, 0.0)
     states = _up(start, heads, heads, r, g)
     states = _up(states, x, out, r, g)
     states = _up(states, tails, tails, r, g)
     back = _down(start, tails, r, g)
     _down(back, out, r, g)
-    # What is not finite stays so to the end of the pass.
+    # Values that are not finite stay so to the end of the pass.
     z0, z1, z2, z3 = states
     return np.isfinite(z0), np.isfinite(z1), np.isfinite(z2), np.isfinite(z3)
 

@@ -123,7 +123,7 @@ def _up(typingctx: Context, x: Type, out: Type, states: Type, tiles: Type, r: Ty
 
 @intrinsic  # type: ignore[untyped-decorator]
 def _down(typingctx: Context, x: Type, out: Type, states: Type, tiles: Type, r: Type, g: Type) -> Code:
-    """The backward pass over what `_up` left; ``x`` and ``out`` may be the same."""
+    """The backward pass over the result of `_up`; ``x`` and ``out`` may be the same."""
     return types.void(x, out, states, types.int64, types.float64, types.float64), _loop(False)
 
 
@@ -164,7 +164,7 @@ def tiled_line_pass(x, out, lo, hi, r, g, warm):
         behind = lo + (k + 1) * n if k < LANES - 1 else hi
         _around(x, behind, beside[k * width : (k + 1) * width])
     _up(beside, beside, states, before, r, g)
-    # What is not finite stays so to the end of the pass.
+    # Values that are not finite stay so to the end of the pass.
     finite = True
     for k in range(LANES):
         finite = finite and np.isfinite(states[k])

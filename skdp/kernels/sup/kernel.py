@@ -53,8 +53,8 @@ class SupGradientKernel(ABC):
 
     1. If N is a normal number, N >= a (1 - u), and the second argument of the minimum gives for the computed
        product ``|t q_k x~_j| <= b C (1 - 2**-40) (1 + u)**6 < b C (1 - 2**-41)``: the margin, b C, N, the quotient
-       and two products are rounded. A c_k that is subnormal is off by at most 2**-1074 and changes the product
-       by at most 2**-50. So where b C >= 2**-8 the product stays below b C; where b C is smaller it is below 1
+       and two products are rounded. A c_k that is subnormal is off by at most 2**-1074 and changes the product by
+       at most 2**-50. Where b C >= 2**-8 the product therefore stays below b C; where b C is smaller it is below 1
        and is cut to 0.
     2. If N is subnormal or 0, a < 2**-1021, and t <= b / unit <= 2**500 makes every product less than 1.
     3. Cutting toward zero never enlarges: every integer is at most b C in absolute value. (To the nearest would
@@ -293,8 +293,8 @@ def sup_gradient_kernel(
     intercept_value : float, default=1.0
         The constant feature that theta's last row multiplies; public, finite and positive.
     row_weight : array of shape (n,), default=None
-        In [0, 1]; multiplies what a row adds after the clip. With 1 / (rows of the group) a group adds no
-        more than ``clip_norm``, whatever its size.
+        In [0, 1]; multiplies a row's part after the clip. With 1 / (rows of the group) a group adds no more than
+        ``clip_norm``, whatever its size.
     sample_weight : array of shape (n,), default=None
         Multiplies the derivative of each row before the clip.
 
@@ -331,7 +331,7 @@ def checked_input(
     X: object, y: object, loss: KernelLoss, fit_intercept: bool, intercept_value: float, row_weight: object,
     sample_weight: object,
 ) -> Inputs:  # fmt: skip
-    """What the two kernels are made of, checked.
+    """The checked arguments of the two kernels.
 
     CuPy arrays and CuPy CSR matrices are copied to the host, where these sums are computed.
     """

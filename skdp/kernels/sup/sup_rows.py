@@ -1,6 +1,7 @@
 """Passes over the rows for gradient sums clipped in the sup norm, compiled by numba.
 
-Rows come as a list, so that a batch costs what its rows cost. Dense theta and sums are (K, p), CSR ones (p, K).
+Rows come as a list, so that the cost of a batch is proportional to its rows. Dense theta and sums are (K, p), CSR
+ones (p, K).
 """
 
 import numpy as np
@@ -14,7 +15,7 @@ from skdp.kernels.row_factors import clip_scale
 
 @inner_jit
 def sup_factors(code, parameter, z, top, target, weight, balance, limit, inverse_unit):
-    """Replace the predictors ``z`` of a row by what multiplies it, in units; False drops the row.
+    """Replace the predictors ``z`` of a row by the row's factors, in units; False drops the row.
 
     ``top`` is the row's largest absolute entry. Products that are not finite drop the row.
     """

@@ -1,6 +1,6 @@
-"""Compiled passes along a path of vertices: refresh rows, and sum what they add.
+"""Compiled passes along a path of vertices: refresh rows, and sum their integers.
 
-``c`` (n, K) holds what multiplies each row, in grid units; a row adds the integers trunc(c_k x_j).
+``c`` (n, K) holds the factors of each row, in grid units; a row adds the integers trunc(c_k x_j).
 """
 
 import numpy as np
@@ -113,7 +113,7 @@ def touch(
 
 @jit
 def csr_replace(data, indices, indptr, d, kappa, stale, fresh, count, c, sums):
-    """Replace what the listed rows add to ``sums`` (p, K)."""
+    """Replace the listed rows' integers in ``sums`` (p, K)."""
     p, n_outputs = sums.shape
     for f in range(count):
         i = stale[f]
@@ -171,7 +171,7 @@ def dense_replace(X, d, kappa, stale, fresh, count, c, sums, by_column):
 
 @jit
 def csr_sums(data, indices, indptr, d, kappa, c, sums):
-    """Sum anew what all rows add."""
+    """Sum the integers of all rows anew."""
     sums[:] = 0
     n, n_outputs = c.shape
     for i in range(n):

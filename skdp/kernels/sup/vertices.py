@@ -1,9 +1,9 @@
 """Sup-norm clipped gradient sums along a path of vertices of the l1 ball, kept up to date lazily.
 
-A Frank-Wolfe step theta <- (1 - gamma) theta + gamma r e_jk changes the linear predictors of the rows with
-x_j != 0, and shrinks all others by a public factor. So predictors are stored up to one common factor, and a step
-looks only at the rows that it touches. It replaces the integers that these rows add. The sums are those that
-would be added up anew, without drift (Raff, Khanna & Lu 2023 update floating-point scores instead).
+A Frank-Wolfe step theta <- (1 - gamma) theta + gamma r e_jk changes the linear predictors of the rows with x_j !=
+0, and shrinks all others by a public factor. Predictors are stored up to one common factor, so that a step looks
+only at the rows that it touches. It replaces the integers that these rows add. The sums are the same as if they
+were added up anew, without drift (Raff, Khanna & Lu 2023 update floating-point scores instead).
 """
 
 from abc import ABC, abstractmethod
@@ -55,7 +55,7 @@ class VertexKernel(ABC):
 
     @abstractmethod
     def _read(self, X: Matrix) -> None:
-        """Keep the arrays of X, and what finds the rows of a column."""
+        """Keep the arrays of X, and an index from columns to rows."""
 
     @abstractmethod
     def _tops(self, start: float) -> Floats:
@@ -67,11 +67,11 @@ class VertexKernel(ABC):
 
     @abstractmethod
     def _sum(self) -> None:
-        """Add up anew what all rows add."""
+        """Add up the integers of all rows anew."""
 
     @abstractmethod
     def _replace(self, count: int) -> Integers | None:
-        """Replace what the listed rows add; the features that change, or None if any may."""
+        """Replace the integers of the listed rows; the features that change, or None if any may."""
 
     def start(self, clip_norm: float, unit: float) -> None:
         """Fix clip and grid and compute all sums at the present point, at first 0.
@@ -144,7 +144,7 @@ class VertexKernel(ABC):
         return count
 
     def _refresh(self, count: int, lazy: bool) -> Integers | None:
-        """Refresh the listed rows: replace what they add, or add up everything anew."""
+        """Refresh the listed rows: replace their integers, or add up everything anew."""
         if lazy and 2 * count < len(self._c):
             return self._replace(count)
         self._c[self._stale[:count]] = self._fresh[:count]

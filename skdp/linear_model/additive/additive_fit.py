@@ -1,4 +1,4 @@
-"""What the fits of additive classifiers and regressors share."""
+"""The common fit of additive classifiers and regressors."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -62,9 +62,9 @@ class AdditiveDecision(LinearDecision):
 
 
 class AdditiveFit(AutoFit):
-    """The fit of an additive model, and what a fitted one tells of itself, which is post-processing.
+    """The fit of an additive model, and the methods of a fitted model, which are post-processing.
 
-    The score of a row is ``_offset + linear_ . x_cut`` and what ``_curves`` add.
+    The score of a row is ``_offset + linear_ . x_cut`` plus the values of ``_curves``.
     """
 
     interactions: int = parameter(
@@ -84,9 +84,9 @@ class AdditiveFit(AutoFit):
     categories: object = parameter(
         described("dict", check_categories),
         """Columns of public codes without an order, by name or number, with their values:
-        ``{"region": [1, 2, 3]}``, 2 to 64 numbers a column. Such a column is asked for an effect of each value in
-        place of smooth functions. Values that are not in the list have none of their own: they lie on the column's
-        line, as all values do where no effect shows. So list codes such as 99 for "unknown" too. Do not read the
+        ``{"region": [1, 2, 3]}``, 2 to 64 numbers a column. Such a column gets an effect of each value in place of
+        smooth functions. Values that are not in the list have no effect of their own: they lie on the column's
+        line, as all values do where no effect shows. List codes such as 99 for "unknown" too. Do not read the
         lists from the data.""",
         default=None,
         releases="unless default",
@@ -94,9 +94,9 @@ class AdditiveFit(AutoFit):
     C = changed(
         text="""Inverse strength of the l2 penalty, > 0. The penalty on the mean loss is
         ``1 / (2 C n) * ||theta||^2``, theta the coefficients of standardized columns and of their functions, n the
-        public number of records (or groups). inf is no penalty: coefficients are shrunk by what is known of their
-        noise. "auto" chooses the strength of this shrinkage by Stein's unbiased estimate of the risk as well: it
-        costs no budget."""
+        public number of records (or groups). inf is no penalty: the known variance of their noise shrinks the
+        coefficients already. "auto" chooses the strength of this shrinkage by Stein's unbiased estimate of the
+        risk as well: it costs no budget."""
     )
     feature_bounds = changed(
         text="""Public ends of the columns: (low, high), each a number or one a column, infinite where none are
@@ -139,7 +139,7 @@ class AdditiveFit(AutoFit):
         return problem.fitted.get("feature_names_in_")
 
     def _signs(self, problem: Problem) -> np.ndarray:
-        """Of every column: 1 for rising, -1 for falling, 0 for any shape."""
+        """Return the sign of every column: 1 for rising, -1 for falling, 0 for any shape."""
         check_monotone_classes(self.monotone, problem.loss.n_outputs)
         shape, names = problem.records.shape, self._names(problem)
         return monotone_signs(self.monotone, shape.n_features, names, self.categories)
@@ -213,7 +213,7 @@ class AdditiveFit(AutoFit):
 
     # ---------------------------------------------------------------- the scores
 
-    # ---------------------------------------------------------------- what it tells of itself
+    # ---------------------------------------------------------------- shapes, explanations, export
 
     @property
     def shapes_(self) -> tuple[Shape, ...]:
@@ -387,7 +387,7 @@ class AdditiveFit(AutoFit):
         return linear_regression(self, coef, intercept[0])
 
     def _outputs(self, class_: object) -> tuple[str, list[tuple[int, str]] | None]:
-        """What contributions are, and which classes are drawn: None where there is one output."""
+        """Return the unit of contributions, and the drawn classes: None where there is one output."""
         classes = self._labels()
         if classes is None or classes.size == 2:
             if class_ is not None:

@@ -10,8 +10,8 @@ import numpy as np
 from skdp.linear_model.auto.public_bounds import column_positions
 
 NAME = "categories"
-# Number of values of one column; a choice. Each is a feature of its own, and few records have a rare value, so
-# that of hundreds most would be noise.
+# Limits of the number of values of one column, a choice. Each value is a feature of its own, and few records have
+# a rare value: most of hundreds of features would be noise.
 MIN_CATEGORIES, MAX_CATEGORIES = 2, 64
 SHOULD = f"{NAME} must be None or a dict of public codes by column, such as {{column: [1, 2, 3]}}"
 

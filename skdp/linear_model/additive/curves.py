@@ -1,4 +1,4 @@
-"""The released numbers of what an additive model adds to a line, and the part of scores that they make."""
+"""The released coefficients of the features that an additive model adds to a line, and their scores."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +29,7 @@ class Curves:
     expansion : Expansion
         The features that are made of t, with weights of 1.
     theta : ndarray of shape (expansion.size,) or (expansion.size, n_classes)
-        Coefficients of the added features alone, without those of t.
+        Coefficients of the added features alone, without the coefficient of t.
     variance : ndarray of shape (p, p) or (n_classes, p, p), or None
         Known covariance of the noise in the coefficients of t, of the added features and of the intercept, in this
         order: p is n_seen + expansion.size + 1. None where it is not known.
@@ -52,7 +52,7 @@ class Curves:
         return np.concatenate([made.owner, made.levels_of, pairs]).astype(np.int64)
 
     def scores(self, X: Array) -> Array:
-        """What the added features add to the score of each row; a row's bits depend on the row alone.
+        """The contribution of the added features to the score of each row; a row's bits depend on the row alone.
 
         Parameters
         ----------

@@ -14,7 +14,7 @@ class DPAdditiveClassifier(AdditiveFit, LabelModel, PrivateFit[Problem]):
 
     `DPLogisticRegression`, with smooth functions of the columns where a line does not do, and with a few products
     of two columns. Nothing is asked about the data. It is the first choice for tables that no line fits. Where so
-    little can be told from noise that curves would do harm, it is the linear estimator, bit for bit.
+    little can be told from noise that curves would lose accuracy, it is the linear estimator, bit for bit.
 
     The score of a row, the log odds of the second class or the logit of each class, is ``intercept_`` plus the
     contributions of its columns and products. `explain` lists them, `plot_shapes` draws them.
@@ -39,7 +39,7 @@ class DPAdditiveClassifier(AdditiveFit, LabelModel, PrivateFit[Problem]):
 
     Notes
     -----
-    **Algorithm.** The method is ours. It is the one of `DPLogisticRegression` up to the Gram matrix. Then
+    **Algorithm.** The method is ours. It is `DPLogisticRegression` up to the Gram matrix. Then
 
     1. two gradients fit a line;
     2. a wide gradient asks every column that has not just two values for 2 or 4 smooth functions as well: cosines
@@ -52,16 +52,16 @@ class DPAdditiveClassifier(AdditiveFit, LabelModel, PrivateFit[Problem]):
     5. along a Gram matrix of all that was chosen both gradients become one step, and two last gradients mend it.
 
     Public rules leave a fit to the linear estimator: units times mu below 125, or (d + 1)^1.5 / (n mu) above
-    .15. So do released numbers: where every column has two values, or where one class has nearly all records. K
-    classes need K - 1 times as many units.
+    .15. Released numbers do the same where every column has two values, or where one class has nearly all records.
+    K classes need K - 1 times as many units.
 
-    **Privacy.** Besides the releases of `DPLogisticRegression`: the wide gradient and the one of the products are
-    mean gradients with Gaussian noise ([Balle2018]_), clipped to a norm G: they move by at most 2 G / n when a
-    record is replaced, by G / n under zero-out and add-remove. The Gram matrices are those of rows scaled down to
-    norm C: sqrt(2) C^2, or C^2. Both hold whatever the features of a row are, because these are functions of that
-    row and of public or released numbers alone. A group contributes the mean over its rows. Which releases follow
-    is decided by earlier ones, and shares of mu^2 add up to at most 1 on every path ([Smith2022]_). Choices,
-    shapes, their noise, monotone shapes and explanations are post-processing.
+    **Privacy.** Besides the releases of `DPLogisticRegression`: the wide gradient and the gradient of the products
+    are mean gradients with Gaussian noise ([Balle2018]_), clipped to a norm G: they move by at most 2 G / n when a
+    record is replaced, by G / n under zero-out and add-remove. The Gram matrices are of rows scaled down to norm
+    C, and move by sqrt(2) C^2, or by C^2. These bounds hold whatever the features of a row are, because these are
+    functions of that row and of public or released numbers alone. A group contributes the mean over its rows.
+    Earlier releases decide which ones follow, and shares of mu^2 add up to at most 1 on every path ([Smith2022]_).
+    Choices, shapes, their noise, monotone shapes and explanations are post-processing.
 
     {privacy.unprotected}
 
@@ -93,7 +93,7 @@ class DPAdditiveRegressor(AdditiveFit, NumberModel, PrivateFit[Problem]):
 
     `DPLinearRegression`, with smooth functions of the columns where a line does not do, and with a few products of
     two columns. Nothing is asked about the data. It is the first choice for tables that no line fits. Where so
-    little can be told from noise that curves would do harm, it is the linear estimator, bit for bit.
+    little can be told from noise that curves would lose accuracy, it is the linear estimator, bit for bit.
 
     A prediction is ``intercept_`` plus the contributions of the row's columns and products, cut to
     ``prediction_bounds_``. `explain` lists them, `plot_shapes` draws them.
@@ -112,7 +112,7 @@ class DPAdditiveRegressor(AdditiveFit, NumberModel, PrivateFit[Problem]):
         About 2.5 released standard deviations of y; 0 where nothing of y was found, and the model predicts 0.
     prediction_bounds_ : tuple of (float, float)
         Ends to which `predict` is cut: ``y_bounds``, or three half-widths about the centre. Where many targets
-        surely lie beyond the window, an end is the one of their highest power-of-two bin. Infinite with
+        surely lie beyond the window, the end of their highest power-of-two bin takes its place. Infinite with
         ``bounded=False``.
     n_iter_ : int
         Number of gradients that led to a step.
@@ -128,13 +128,13 @@ class DPAdditiveRegressor(AdditiveFit, NumberModel, PrivateFit[Problem]):
     **Algorithm.** The one of `DPAdditiveClassifier`, on the releases of `DPLinearRegression`. Where units times mu
     are below 1000, three gradients fit the line, and three come last.
 
-    **Privacy.** Besides the releases of `DPLinearRegression`: the wide gradient and the one of the products are
-    mean gradients with Gaussian noise ([Balle2018]_), clipped to a norm G: they move by at most 2 G / n when a
-    record is replaced, by G / n under zero-out and add-remove. The Gram matrices are those of rows scaled down to
-    norm C: sqrt(2) C^2, or C^2. Both hold whatever the features of a row are, because these are functions of that
-    row and of public or released numbers alone. A group contributes the mean over its rows. Which releases follow
-    is decided by earlier ones, and shares of mu^2 add up to at most 1 on every path ([Smith2022]_). Choices,
-    shapes, their noise, monotone shapes and explanations are post-processing.
+    **Privacy.** Besides the releases of `DPLinearRegression`: the wide gradient and the gradient of the products
+    are mean gradients with Gaussian noise ([Balle2018]_), clipped to a norm G: they move by at most 2 G / n when a
+    record is replaced, by G / n under zero-out and add-remove. The Gram matrices are of rows scaled down to norm
+    C, and move by sqrt(2) C^2, or by C^2. These bounds hold whatever the features of a row are, because these are
+    functions of that row and of public or released numbers alone. A group contributes the mean over its rows.
+    Earlier releases decide which ones follow, and shares of mu^2 add up to at most 1 on every path ([Smith2022]_).
+    Choices, shapes, their noise, monotone shapes and explanations are post-processing.
 
     {privacy.unprotected}
 

@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 # Where there is a signal, each of these is as likely as the others: squared signal over noise of the first entry.
 RATIOS = 4.0 ** np.arange(-3.0, 9.0)
 # Fractions of blocks that have a signal, which are tried, and the exponent of Jeffreys' prior of a fraction: most
-# tables have few curves or hardly a line, and each of both makes what is in doubt clear.
+# tables have few curves or hardly a line, and in either case the blocks in doubt become clear.
 FRACTIONS = (np.arange(200.0) + 0.5) / 200
 JEFFREYS = -0.5
 
@@ -54,7 +54,7 @@ def of_functions(z: np.ndarray, share: np.ndarray, prior: dict[int, float]) -> t
 def probabilities(log_factors: np.ndarray) -> np.ndarray:
     """Probability that a block has a signal, where the fraction of such blocks is not known.
 
-    The more blocks show one, the likelier it is of those in doubt.
+    The more blocks show a signal, the likelier the blocks in doubt have one.
 
     Parameters
     ----------

@@ -76,7 +76,7 @@ class Explanation:
     def __getitem__(self, row: int) -> "Explanation":
         n = len(self)
         if not -n <= row < n:
-            raise IndexError(f"row {row} of an explanation of {n} rows")
+            raise IndexError(f"row {row} is outside of the {n} rows of the explanation")
         part = slice(row % n, row % n + 1)
         return Explanation(
             self.names, self.data[part], self.contributions[part], self.intercept, self.score[part],

@@ -108,7 +108,7 @@ def _basis(weights: Array) -> Array:
 
 
 def _products(function: AdditiveFunction, used: NDArray[np.int64]) -> tuple[object, Array]:
-    """All products of the columns that occur in pairs, with the coefficients of those of the model."""
+    """All products of the columns that occur in pairs; a product that the model lacks has the coefficient 0."""
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import PolynomialFeatures
 
@@ -127,7 +127,7 @@ def _products(function: AdditiveFunction, used: NDArray[np.int64]) -> tuple[obje
 def _one_hots(function: AdditiveFunction) -> tuple[list[object], Array]:
     """Steps that mark levels, and the coefficients of the marks.
 
-    The model compares in the table's own precision. So a level that float32 does not hold gets a second category,
+    The model compares in the table's own precision, and a level that float32 does not hold gets a second category,
     its rounded value, with the same coefficient.
     """
     from sklearn.preprocessing import OneHotEncoder

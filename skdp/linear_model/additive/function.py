@@ -139,7 +139,7 @@ class AdditiveFunction:
 
 
 def _of_lines(linear: Array, fill: Array, bounds: Array) -> Curves:
-    """What is known of the columns of a line: windows, which then count as five standard deviations long.
+    """The known facts of the columns of a line: windows, which then count as five standard deviations long.
 
     A column without a window has a scale of one unit.
     """

@@ -8,9 +8,9 @@ cone, with one inequality for each point of an interval. The nearest element is 
 asks for the point of the smallest slope. This point is among the roots of a polynomial of degree 4, so no grid is
 involved. A column that must not rise is one whose negative must not fall.
 
-Distance is that of the contributions, in the mean square under the public law under which 1, t and the psi are
-orthogonal (t itself has mean square `MEAN_SQUARE` and not 1). As 1 is orthogonal to the others, the intercept of
-the standardized row stays what it was, and so does the mean of the scores under that law.
+Distance is measured between the contributions, in the mean square under the public law under which 1, t and the
+psi are orthogonal (t itself has mean square `MEAN_SQUARE` and not 1). As 1 is orthogonal to the others, the
+intercept of the standardized row stays what it was, and so does the mean of the scores under that law.
 
 Privacy: signs are public, coefficients were released, and so were windows, centers and scales. What comes out is a
 function of these, so it costs nothing (post-processing), under each adjacency and unit.
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 NAME = "monotone"
 SHOULD = f'{NAME} must be None or a dict of +1 (never falls) or -1 (never rises) by column, such as {{"dose": +1}}'
 MEAN_SQUARE = 1.0187667252640478  # c has it under the public law; a test computes it by quadrature
-# Slopes above minus this part of the largest coefficient are those of rounding. What is left of them at the end is
-# added to the line, so the number decides how near the result is to the nearest one, and not whether it rises.
+# A slope above minus this part of the largest coefficient counts as rounding. The slope that is left at the end is
+# added to the line: the number decides how near the result is to the nearest shape, not whether it rises.
 ROUNDING = 1e-13
 MAX_POINTS = 200  # points that the active-set method asks for; 20 000 random shapes took at most 54
 TURN = np.pi / (2.0 * EDGE)  # radians for a standard deviation
@@ -171,7 +171,7 @@ def nearest_rising(coef: np.ndarray, low: float, high: float) -> np.ndarray:
 def _shortest(given: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows of positive weight where given + w @ rows, w >= 0, is shortest, and their weights.
 
-    The method of Lawson and Hanson. It starts from `weights`, the last of which, that of a new row, is 0.
+    The method of Lawson and Hanson. It starts from `weights`; the last weight belongs to a new row and is 0.
     """
     while weights.size:
         wanted = np.linalg.lstsq(rows.T, -given, rcond=None)[0]
@@ -190,7 +190,7 @@ def _shortest(given: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> tuple
 class Slopes:
     """The slopes of a shape with k functions on the window [low, high], as linear functions of its coefficients.
 
-    With s = sin(pi c / (2 EDGE)), psi_k(c) is a polynomial of degree 4 in s plus a multiple of c. So the slope is
+    With s = sin(pi c / (2 EDGE)), psi_k(c) is a polynomial of degree 4 in s plus a multiple of c, and the slope is
     a + h(s) cos(pi c / (2 EDGE)), h of degree 3, and it is smallest at an end or where h'(s) (1 - s^2) = s h(s).
     """
 
@@ -224,8 +224,8 @@ class Slopes:
         turning = polynomial.polysub(
             polynomial.polymul(polynomial.polyder(h), [1.0, 0.0, -1.0]), polynomial.polymulx(h)
         )
-        # Leading coefficients of rounding would be roots near infinity. Real parts of complex roots are points as
-        # good as any, and those of double roots which rounding made complex.
+        # Leading coefficients of rounding would be roots near infinity. The real part of a complex root is a point
+        # as good as any, and it is a double root where rounding made the pair complex.
         size = np.abs(turning).max()
         s = polynomial.polyroots(polynomial.polytrim(turning, size * np.finfo(float).eps)).real
         c = np.arcsin(np.clip(s, -1.0, 1.0)) / TURN

@@ -11,9 +11,9 @@ Privacy
 Every release is one of `Steps.ask` or of `released_gram` at expanded rows. A row's features are a function of this
 row and of public or released numbers alone (`PrivateRecords.expanded`), so a unit adds a gradient in the ball of
 the clip norm G, and a positive semidefinite matrix of trace at most C^2, whatever the features are: the
-sensitivities are the ones of the rounds (2 G / n and sqrt(2) C^2 under replace-one, G / n and C^2 under zero-out
-and add-remove). Which of the releases follow is decided by earlier ones, and all shares add up to at most 1 on
-every path (`BudgetSplit`). Evidence, choices and steps are post-processing.
+sensitivities equal the rounds' sensitivities (2 G / n and sqrt(2) C^2 under replace-one, G / n and C^2 under
+zero-out and add-remove). Earlier releases decide which of them follow, and all shares add up to at most 1 on every
+path (`BudgetSplit`). Evidence, choices and steps are post-processing.
 """
 
 import math
@@ -30,10 +30,10 @@ from skdp.privacy import N_FUNCTIONS, Expansion, PrivateRecords, PublicShape, ac
 # All chosen on inner splits of the training parts of the suite, and on generated tables
 # (`examples/additive_tables.py`).
 # Only a line is fitted below this many units times mu, and where (d + 1)^1.5 / (n mu), the noise of a Gram matrix
-# against its eigenvalues, is above the second number. Of classes both are asked again of what 2 (1 - sum of
-# squared frequencies) leaves of n mu. K classes have K - 1 scores, and each needs the least effective number.
+# against its eigenvalues, is above the second number. With classes, both limits apply once more to 2 n mu (1 - sum
+# of squared frequencies). K classes have K - 1 scores, and each needs the least effective number.
 MIN_EFFECTIVE_N, MOST_NOISE = 125.0, 0.15
-CURVES_EFFECTIVE_N = 1000.0  # the same, for more than 2 functions of a column, and for products
+CURVES_EFFECTIVE_N = 1000.0  # least units times mu for more than 2 functions of a column, and for products
 FEW_FUNCTIONS = 2
 # Factors of the functions in the wide gradient, where a line's feature has 1.
 WEIGHTS = 0.7 * np.array([1.0, 0.8, 0.5, 0.5])
@@ -49,7 +49,7 @@ TOP = 8  # columns whose products are looked at
 MOST_PAIRS = TOP * (TOP - 1) // 2
 # Products, and a Gram matrix of more features, take these parts of the steps' budget.
 PAIRS, GRAM = 0.1, 0.1
-# A mean square that is closer to the one of a column of two values tells no third value.
+# A mean square within this distance of the mean square of a two-valued column shows no third value.
 TWO_VALUED = 0.005
 SAFETY_STDS = 3.0  # standard deviations of its noise that are added to this distance
 MAX_COEFFICIENT = 1e60  # the noise of larger coefficients is not computed
@@ -67,7 +67,7 @@ class Parts:
     look : float
         The wide gradient.
     last : tuple of float
-        Rounds at the end, of what is left then.
+        Rounds at the end, as parts of the budget that is left then.
     """
 
     first: tuple[float, ...]
@@ -75,11 +75,10 @@ class Parts:
     last: tuple[float, ...]
 
 
-# The first holds below `CURVES_EFFECTIVE_N`, where more is lost by curves that are not seen than by noise of the
-# last rounds; the second above.
-# Two rounds or more before the look: what a single short step leaves of a steep line looks like curves. Labels of
-# three classes that a line tells nearly without error lost 7, 4 and 2 % of accuracy at epsilon .5, 1 and 4 with
-# one round, and lose 5, 3 and 1 % with two.
+# The first `Parts` hold below `CURVES_EFFECTIVE_N`, where more is lost by curves that are not seen than by noise
+# of the last rounds; the second hold above. Two rounds or more come before the look, because the part of a steep
+# line that a single short step leaves looks like curves. Labels of three classes that a line tells nearly without
+# error lost 7, 4 and 2 % of accuracy at epsilon .5, 1 and 4 with one round, and lose 5, 3 and 1 % with two.
 OF_CLASSES = (Parts((0.09, 0.09), 0.42, (0.4, 0.6)), Parts((0.12, 0.13), 0.3, (0.4, 0.6)))
 OF_NUMBERS = (Parts((0.07, 0.07, 0.08), 0.35, (0.25, 0.3, 0.45)), Parts((0.12, 0.12), 0.25, (0.45, 0.55)))
 
@@ -105,7 +104,7 @@ def too_little(name: str, effective_n: float, n_columns: int, n_scores: int = 1)
 
 @dataclass(frozen=True)
 class Asked:
-    """What released gradients at one model ask for.
+    """The features that released gradients at one model ask for.
 
     Attributes
     ----------
@@ -253,7 +252,7 @@ class CurveSearch:
         counts[curved] = np.where(is_shown[curved], best, 0)
         kept = is_shown[self._levels_of]
         found = Expansion.make(counts, (), 1.0, self._levels_of[kept], self._levels[kept], LEVEL_WEIGHT)
-        # Entries of what was not chosen are dropped, the others are divided by their factors.
+        # Entries of features that were not chosen are dropped, the others are divided by their factors.
         chosen = wide.order < counts[wide.owner]
         ratio = 1.0 / np.concatenate([np.ones(d), WEIGHTS[wide.order[chosen]], np.ones(kept.sum() + 1)])
         place = np.concatenate([np.ones(d, bool), chosen, kept, [True]])
@@ -273,7 +272,7 @@ class CurveSearch:
         return np.array([(b, a) for i, a in enumerate(top) for b in top[:i]], int).reshape(-1, 2)
 
     def _look_at_pairs(self, steps: Steps, asked: "Asked", pairs: np.ndarray, share: float) -> "Asked":
-        """Release a gradient of products at the same model, and add those that show."""
+        """Release a gradient of products at the same model, and add the products that show."""
         every = _with_pairs(asked.features, pairs)
         first = every.n_features - len(pairs)
         mask = np.zeros(every.n_features + 1, dtype=bool)

@@ -1,4 +1,4 @@
-"""What each column and each pair of columns adds to the score of an additive model, with known noise."""
+"""Contributions of columns and of pairs of columns to the score of an additive model, with known noise."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from skdp.linear_model.additive.curves import Curves
 from skdp.linear_model.additive.function import AdditiveFunction
 from skdp.privacy import EDGE, N_FUNCTIONS, Expansion, Standardization
 
-CURVE_KNOTS = 65  # of a curve within +-EDGE deviations; its turns are at least 50 pixels wide on a usual picture
-LAW_POINTS = 513  # of the law of columns, a trapezoidal rule; twice as many change an importance by less than 1e-4
+CURVE_KNOTS = 65  # knots of a curve within +-EDGE deviations: turns are at least 50 pixels wide on a usual picture
+LAW_POINTS = 513  # points of a trapezoidal rule for the columns' law; twice as many change an importance by < 1e-4
 TAIL = 0.05  # density of the uniform part beside exp(-t^2 / 2): the law of which `Expansion` tells
 
 Array = NDArray[np.float64]
@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Shape:
-    """What one column adds to the score, as a function of its value.
+    """The contribution of one column to the score, as a function of its value.
 
     Everything in it is public or released: knots come from released or public windows and scales, never from
     cells. For three or more classes values have a last axis for the classes.
@@ -58,9 +58,9 @@ class Shape:
     -----
     ``noise_std`` is about the mean shape of fits of the same records that choose the same functions. It follows
     the noise of all gradients and of the Gram matrix through the steps, and has the noise of the factor by which a
-    fit rescales its coefficients at the end. It leaves out that the records are a sample, what the choice of
-    functions and the shrinkage do to the mean shape, and the noise of released centres, scales and windows. On 45
-    settings of generated tables, 92 to 98 % of the values lay within 1.96 of it (``tools/coverage_shapes.py``).
+    fit rescales its coefficients at the end. It leaves out that the records are a sample, the effect of the choice
+    of functions and of the shrinkage on the mean shape, and the noise of released centres, scales and windows. On
+    45 settings of generated tables, 92 to 98 % of the values lay within 1.96 of it (``tools/coverage_shapes.py``).
 
     Examples
     --------

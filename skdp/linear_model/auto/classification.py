@@ -3,7 +3,7 @@
 The method is ours (`DPLogisticRegression` has its description). Stages: magnitudes and moments of the columns,
 class counts, the Gram matrix, gradients, and a recalibration of the scores or of their intercepts alone. Each
 gradient is turned into a step by the inverse of (Gram matrix x covariance of the classes), and the step is shrunk
-by what is known of its noise.
+by the known variance of its noise.
 """
 
 import math
@@ -180,7 +180,7 @@ class _Steps(Steps):
         self._loss, self.theta = loss, _start(rows, loss, frequency)
         self._of_classes, self._between = _between(frequency)
         self._damped = (1.0 - DEFAULTS.classes.damping) * self._between + DEFAULTS.classes.damping / 2
-        # Between a typical gradient at the frequencies and that of a record of the rarest class.
+        # The clip lies between a typical gradient at the frequencies and one of a record of the rarest class.
         square = float(frequency @ frequency)
         rarest = float((1.0 - 2.0 * frequency + square).max())
         self._clip = DEFAULTS.classes.clip * ((1.0 - square) * rarest) ** 0.25
@@ -199,7 +199,7 @@ class _Steps(Steps):
         self._curved = np.outer(self._values, self._damped) + self._alpha
 
     def signal(self) -> tuple[float, float]:
-        """Variance of the scores times the one of the labels, and how much of it may be noise."""
+        """Variance of the scores times the variance of the labels, and the part of it that may be noise."""
         d = self.rows.n_features
         gram, coef = self.gram[:d, :d], self.theta[:d]
         if self._binary:
@@ -216,7 +216,7 @@ class _Steps(Steps):
         return share, 1.0
 
     def clip_norm(self, clip: float, square: float) -> float:
-        """In units of a residual's typical norm under the frequencies."""
+        """The clip norm, in units of a residual's typical norm under the frequencies."""
         return clip * self._clip * math.sqrt(square) / self._doubled
 
     def outputs(self, gradient: np.ndarray) -> np.ndarray:
@@ -229,7 +229,7 @@ class _Steps(Steps):
 
     @property
     def spread(self) -> np.ndarray:
-        """Of the classes' indicators."""
+        """Variance of the classes' indicators at the released frequencies."""
         return self._between
 
     def _both(self, gradient: np.ndarray) -> np.ndarray:
@@ -246,7 +246,7 @@ class _Steps(Steps):
         self.theta = self.theta - self._of_step(self._vectors @ step)
 
     def _of_step(self, step: np.ndarray) -> np.ndarray:
-        """Coefficients of a step along the principal directions of the classes; of two, those of the second."""
+        """Coefficients of a step along the principal directions of the classes; of two, of the second."""
         moved = step @ self._of_classes.T
         return np.asarray(moved[:, 1] - moved[:, 0] if self._binary else moved)
 
@@ -258,7 +258,7 @@ class _Steps(Steps):
         return matching_C(float(variance), curvature, noise, self.rows.n_units)
 
     def variance(self, theta: np.ndarray) -> np.ndarray:
-        """Of two classes the one of the second class's log odds."""
+        """Covariance over the known noise; of two classes, for the second class's log odds."""
         of, agreement = self._of_classes, self._agreement(theta)
         along = covariances(self._moves, agreement)
         # Each class has its score; of two classes the log odds are twice the second one's.

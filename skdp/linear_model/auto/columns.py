@@ -22,12 +22,12 @@ from skdp.linear_model.auto.windows import narrowed, released_spread
 from skdp.privacy import PrivateRecords, Standardization, accounting
 from skdp.privacy.statistics import magnitude_counts
 
-MEAN_SQUARE = 7.0 / 12.0  # of cells that are uniform in a bin, over its squared end
+MEAN_SQUARE = 7.0 / 12.0  # mean square of cells that are uniform in a bin, over the bin's squared end
 
 
 @dataclass
 class Columns:
-    """What is released of the columns.
+    """The released facts of the columns.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Columns:
 
     @property
     def n_seen(self) -> int:
-        """How many columns are seen."""
+        """Number of columns that are seen."""
         return int(np.isfinite(self.half_width).sum())
 
     def attributes(self) -> dict[str, np.ndarray]:
@@ -144,8 +144,8 @@ def standardize(
     -----
     **Privacy.** Of d columns: power-of-two bin counts (`magnitude_counts`), second moments of the rows (u, 1),
     scaled down to a public norm (`second_moment`), for a shifted window counts (`column_counts`) and a histogram.
-    Which columns get shifted windows is decided by what was released. A value is cut at the ends of its column's
-    window before anything else: these are public or released, so a row's contribution is a function of the row.
+    Earlier releases decide which columns get shifted windows. A value is cut at the ends of its column's window
+    before anything else: these are public or released, so a row's contribution is a function of the row.
     """
     d = records.n_features
     centered = records.shape.fit_intercept and records.shape.container == "dense"
@@ -179,7 +179,7 @@ def _taken_as_standardized(columns: Columns, found: "ColumnWindows") -> np.ndarr
     if usual.mean() < DEFAULTS.columns.standardized_part:
         return chosen
     half_width = columns.half_width[columns.seen]
-    # Windows of 1 and more may be those of dummies that nobody standardized.
+    # A window of 1 and more may belong to a dummy variable that nobody standardized.
     free = ~found.is_given[columns.seen]
     taken = columns.seen[
         free & (usual | ((scale > DEFAULTS.columns.standardized_min_deviation) & (half_width < 1.0)))
@@ -241,8 +241,8 @@ class ColumnWindows:
         Both pieces of evidence are normal and independent where the column is empty. Their norm is larger than
         `sure_evidence` with a rate below 1e-5, with all power-of-two bins and shapes that were looked at. Of a
         column with few cells that are not 0, the mean square in a window that is too low shows these cells at its
-        ends, wherever the window is. So below the usual power-of-two bins it counts for `max_low_evidence` at
-        most, and power-of-two bin counts must show 5.2 standard deviations themselves.
+        ends, wherever the window is: below the usual power-of-two bins it counts for `max_low_evidence` at most,
+        and power-of-two bin counts must show 5.2 standard deviations themselves.
         """
         defaults = DEFAULTS.columns
         log2_bin = np.log2(np.where(np.isfinite(self.half_width), self.half_width, 1.0) / defaults.margin)
@@ -292,7 +292,7 @@ def _of_the_bulk(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Bins at which columns are cut, so that their bulk fills the window: the highest one for most columns.
 
-    Also the evidence for them: at least `sure_evidence` for those that are lower.
+    Also the evidence for them: at least `sure_evidence` for the lower ones.
 
     Of a column with a long tail, or with rare codes, nearly all cells lie far below the highest power-of-two bin.
     The mean square over the squared window is then tiny, and a slope would follow from few cells.

@@ -70,7 +70,7 @@ class BinDefaults:
     usual: tuple[int, int] = number((-6, 8), "exponents of 2",
         "wider: noise in rare bins counts more; narrower: unusual units need more evidence", UNRECORDED)
     below_usual_factor: float = number(1e-4, "prior probability, relative",
-        "above: windows that are too small, which do most harm; below: tiny columns need more evidence", PERTURBED)
+        "above: too small windows, which cost most accuracy; below: tiny columns need more evidence", PERTURBED)
     above_usual_factor: float = number(1e-2, "prior probability, relative",
         "above: windows that are too large; below: enormous columns need more evidence", PERTURBED)
     below_usual_decay: float = number(1.0, "log prior probability per bin",
@@ -276,7 +276,7 @@ class StepDefaults:
     first_variances: tuple[float, ...] = number(tuple(2.0**k for k in range(-4, 4)), "expected variance of a step",
         "wider: weak and strong signals are told apart, and noise is believed more", SUITE)
     later_variances: tuple[float, ...] = number((0.5, 1.0, 2.0), "expected variance of a step",
-        "wider: later steps depend less on what the first one left", SUITE)
+        "wider: later steps depend less on the error after the first one", SUITE)
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
-"""When a fitted model may be no better than a constant, read from what was released.
+"""Warnings that a fitted model may be no better than a constant, from released numbers.
 
-The noise of the last releases and what the model explains are known after a fit. The noise alone says
-little: a strong model stands it. So the expected loss by noise is compared with a power of the gain. Power,
-weights and limits were chosen on inner splits of the training parts of the suite and on generated tables
-with tails (`examples/heavy_tails.py`), so that at most one fit in 400 was worse than a constant by more than
-.02 without a warning.
+The noise of the last releases and the variance that the model explains are known after a fit. The noise alone says
+little, because a strong model stands it: the expected loss by noise is compared with a power of the gain. Power,
+weights and limits were chosen on inner splits of the training parts of the suite and on generated tables with
+tails (`examples/heavy_tails.py`), so that at most one fit in 400 was worse than a constant by more than .02
+without a warning.
 """
 
 from skdp.base.plan import Advice
@@ -45,8 +45,8 @@ def doubt_of_classes(shape: PublicShape, n_seen: int, signal: float, unknown: fl
     n_seen : int
         Columns that were not given up.
     signal, unknown : float
-        Variance of the scores, times the one of the labels (twice the gain in log loss), and how much of it may
-        be noise.
+        Variance of the scores, times the variance of the labels (twice the gain in log loss), and the part of it
+        that may be noise.
     """
     defaults = DEFAULTS.doubts
     signal = max(signal, 0.0)

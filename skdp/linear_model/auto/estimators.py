@@ -23,7 +23,7 @@ Y_BOUNDS: object = parameter(
 )
 
 
-# The streams of regressions are those of versions that had no C.
+# At the default C, regressions draw the random streams of versions that had no C.
 C_OF_NUMBERS = changed(releases="unless default")
 
 
@@ -41,8 +41,8 @@ class DPLogisticRegression(AutoFit, LabelModel, PrivateFit[Problem]):
     """Logistic or softmax regression that is differentially private, for any table.
 
     Nothing is asked about the data: no bounds, no scaling, no tuning. Columns are brought to comparable scales by
-    released numbers, values far outside of what was seen count as the end of their column's window, and a missing
-    value (NaN) as its centre. The words are those of `sklearn.linear_model.LogisticRegression`.
+    released numbers, values far outside of their column's released window count as its end, and a missing value
+    (NaN) as its centre. Parameters have the names of `sklearn.linear_model.LogisticRegression`.
 
     {guarantee}
 
@@ -75,9 +75,9 @@ class DPLogisticRegression(AutoFit, LabelModel, PrivateFit[Problem]):
       that are bounded without a clip.
 
     The first number of a pair holds under replace-one, the second under zero-out and add-remove. A group
-    contributes the mean over its rows to each of them. What is released before decides windows, scales and clip
-    norms of what follows, which Gaussian DP allows. Solving, shrinking and the choice by ``C="auto"`` are
-    post-processing: each C has the same releases with the same noise; later gradients are taken at other points.
+    contributes the mean over its rows to each of them. Earlier releases decide windows, scales and clip norms of
+    later ones, which Gaussian DP allows. Solving, shrinking and the choice by ``C="auto"`` are post-processing:
+    each C has the same releases with the same noise; later gradients are taken at other points.
 
     {privacy.unprotected}
 
@@ -109,9 +109,8 @@ class DPLinearRegression(AutoFit, NumberModel, PrivateFit[Problem]):
     """Linear regression that is differentially private, for any table.
 
     Nothing is asked about the data: no bounds, no scaling, no tuning. Columns and targets are brought to
-    comparable scales by released numbers, values far outside of what was seen count as the end of their column's
-    window, and a missing value (NaN) as its centre. The words are those of
-    `sklearn.linear_model.LinearRegression`.
+    comparable scales by released numbers, values far outside of their column's released window count as its end,
+    and a missing value (NaN) as its centre. Parameters have the names of `sklearn.linear_model.LinearRegression`.
 
     {guarantee}
 
@@ -132,10 +131,9 @@ class DPLinearRegression(AutoFit, NumberModel, PrivateFit[Problem]):
     * The second moments of the rows (x / half_width, 1), scaled down to norm R: they give means and deviations.
       They move by sqrt(2) R^2 in Frobenius norm, or by R^2.
     * For columns far from 0: histograms of d columns in narrower and narrower windows, each sqrt(2 d), or sqrt(d).
-    * The range of the targets: counts by power-of-two bins, once or twice, and histograms, each with d = 1. Which
-      columns need a window, and how many looks, is decided by what was released. So a later share depends on
-      earlier releases. All shares add up to at most 1 on every path, and sums of mu^2 compose adaptively
-      ([Smith2022]_).
+    * The range of the targets: counts by power-of-two bins, once or twice, and histograms, each with d = 1.
+      Earlier releases decide which columns need a window, with how many looks, and hence later shares. All shares
+      add up to at most 1 on every path, and sums of mu^2 compose adaptively ([Smith2022]_).
     * The Gram matrix of standardized rows that are scaled down to norm C: it moves by sqrt(2) C^2 in Frobenius
       norm, or by C^2, because both contributions are positive semidefinite with trace at most C^2.
     * Gradients of standardized rows, clipped to l2 norm G: the mean moves by at most 2 G / n, or by G / n.
@@ -168,8 +166,8 @@ class DPLinearRegression(AutoFit, NumberModel, PrivateFit[Problem]):
     solver = changed(
         text=""""moments" is the method described below. The others do not scale columns: "ight" is
         `DPIGHTRegressor`, for sparse tables and for many features, "lssgd" is `DPLSSGDRegressor`, for
-        neighbouring features such as pixels. "auto" chooses by public numbers; ``solver_`` and `privacy_`
-        say what was taken, and why."""
+        neighbouring features such as pixels. "auto" chooses by public numbers; ``solver_`` and `privacy_` state
+        the choice, and its reason."""
     )
     C = C_OF_NUMBERS
     y_bounds: object = Y_BOUNDS
@@ -187,7 +185,7 @@ class DPLinearRegression(AutoFit, NumberModel, PrivateFit[Problem]):
     prediction_bounds_: tuple[float, float] = fitted(
         "tuple of (float, float)",
         """Ends to which `predict` is cut: ``y_bounds``, or three half-widths about the centre (two of the other
-        solvers). Where many targets surely lie beyond the window, an end is the one of their highest
-        power-of-two bin. Infinite with ``bounded=False``.""",
+        solvers). Where many targets surely lie beyond the window, the end of their highest power-of-two bin takes
+        its place. Infinite with ``bounded=False``.""",
     )
     shrinkage_: float = fitted(is_set=False)

@@ -1,4 +1,4 @@
-"""What the automatic fit runs for classes, and for numbers."""
+"""The methods of the automatic fit for classes and for numbers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Family:
     steps : callable
         Of a budget, records and a plan: the parts of the budget of the method of moments.
     moments : callable
-        The method of moments, of a session, a problem, a plan, and what lets rows have more features on the way.
+        The method of moments, of a session, a problem, a plan, and the `Growth` that adds features on the way.
     solvers : mapping
         Names in `skdp.linear_model` by the words of ``solver``.
     """

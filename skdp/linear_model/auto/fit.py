@@ -54,10 +54,10 @@ class AutoFit(LinearFit):
     C: Auto = parameter(
         real(low=0, strict=True, word=AUTOMATIC),
         """Inverse strength of the l2 penalty, > 0. The penalty on the mean loss is ``1 / (2 C n) * ||coef||^2``, n
-        the public number of records (or groups). With ``solver="moments"`` the coefficients are those of the
-        standardized columns. inf is no penalty: coefficients are shrunk by what is known of their noise. "auto",
-        for ``solver="moments"``, chooses the strength of this shrinkage by Stein's unbiased estimate of the risk
-        as well, from the same releases: it costs no budget.""",
+        the public number of records (or groups). With ``solver="moments"`` it applies to the coefficients of the
+        standardized columns. inf is no penalty: the known variance of their noise shrinks the coefficients
+        already. "auto", for ``solver="moments"``, chooses the strength of this shrinkage by Stein's unbiased
+        estimate of the risk as well, from the same releases: it costs no budget.""",
         default=math.inf,
     )
     n_nonzero_coefs: int | None = parameters.N_NONZERO_COEFS
@@ -65,7 +65,7 @@ class AutoFit(LinearFit):
         choice(*SOLVERS),
         """"moments" is the method described below. The others do not scale columns: "ight" is `DPIGHTClassifier`,
         for sparse tables and for many features, "lssgd" is `DPLSSGDClassifier`, for neighbouring features such as
-        pixels. "auto" chooses by public numbers; ``solver_`` and `privacy_` say what was taken, and why.""",
+        pixels. "auto" chooses by public numbers; ``solver_`` and `privacy_` state the choice, and its reason.""",
         default="auto",
     )
     feature_bounds: object = parameter(
@@ -129,7 +129,7 @@ class AutoFit(LinearFit):
         return () if log is None else (MovedIntercepts(log),)
 
     def _growth(self, session: PrivacySession, problem: Problem) -> Growth | None:
-        """What lets the rows of the method of moments have more features on the way."""
+        """The `Growth` that adds features to the rows of the method of moments on the way."""
         return None
 
     def _size(self, problem: Problem) -> int:

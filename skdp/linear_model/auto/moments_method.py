@@ -1,4 +1,4 @@
-"""What the method of moments decides from public numbers, before its first release."""
+"""The decisions of the method of moments from public numbers, before its first release."""
 
 from dataclasses import dataclass, field
 
@@ -36,5 +36,5 @@ class MomentsMethod:
 
 
 def rest_step(budget: BudgetSplit, purpose: str, *steps: Step) -> tuple[Step, ...]:
-    """These steps, and what they leave; releases decide in how many steps that is spent."""
+    """These steps and the rest of the budget; releases decide in how many steps the rest is spent."""
     return (*steps, *budget.step(purpose, None, 1.0 - sum(step.share for step in steps)))

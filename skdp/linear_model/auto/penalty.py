@@ -1,4 +1,4 @@
-"""What weights the strengths of the shrinkage get: the evidence, or the evidence and Stein's risk (``C="auto"``).
+"""Weights of the strengths of the shrinkage: the evidence, or the evidence and Stein's risk (``C="auto"``).
 
 A step is the mean of shrunk steps, one for each variance that a normal prior may have. Both rules read released
 gradients and their known noise only, so the releases of a fit are the same whatever C is.
@@ -20,7 +20,7 @@ Weigh = Callable[[np.ndarray, np.ndarray, Noise, np.ndarray], np.ndarray]
 
 
 def weighing(automatic: bool) -> Weigh:
-    """The rule of ``C="auto"``, or that of other C."""
+    """The rule of ``C="auto"``, or the rule of a given C."""
     return evidence_and_risk if automatic else evidence
 
 
@@ -71,8 +71,8 @@ def stein_risk(gradient: np.ndarray, curvature: np.ndarray, noise: Noise, kept: 
     has the same mean: Stein's unbiased risk (1981) of a linear estimate, or Mallows' C_L (1973). A ridge penalty
     alpha keeps k_j = h_j / (h_j + alpha), a normal prior of variance v keeps h_j^2 v / (h_j^2 v + s^2).
 
-    It holds for the curvature that is used: the noise of this curvature, and the sampling error of the records,
-    are not in it. It is that of the loss on the records, and for classes that of the quadratic model.
+    The noise of the curvature and the sampling error of the records are not in this risk. It refers to the loss on
+    the records, and for classes to the quadratic model of this loss.
     """
     parts = (1.0 - kept) ** 2 * gradient**2 + (2.0 * kept - 1.0) * noise**2
     return np.asarray((parts / curvature).sum(axis=(-2, -1)))

@@ -2,8 +2,8 @@
 
 The method is ours (`DPLinearRegression` has its description). Stages: half-widths and moments of the columns, the
 range of the targets, the Gram matrix, gradients, and the mean residual. The first gradients are clipped near their
-typical norm: they have little noise, and are those of a robust regression. The last one is clipped farther out,
-because the mean of a skewed target lies in its tail.
+typical norm: they have little noise, and lead to a robust regression. The last one is clipped farther out, because
+the mean of a skewed target lies in its tail.
 """
 
 import math
@@ -159,7 +159,7 @@ def _found(window: TargetWindow, columns: Columns, C: float = 0.0) -> dict[str, 
 def _clips(clean: float) -> tuple[float, float]:
     """Clip norms of the robust gradients and of the last one, which grow with ``clean``, n mu / (d + 1)^1.5.
 
-    The less noise there is, the less a clip is worth what it cuts.
+    With less noise, clip less.
     """
     defaults = DEFAULTS.numbers
     near = defaults.clip * (defaults.clip_noise * clean) ** defaults.clip_power
@@ -176,7 +176,8 @@ class _Steps(Steps):
     deviation : float
         Of the residuals; released.
     near, far : float
-        Largest residual that is not cut in a typical row, over that, in all rounds but the last, and in that.
+        Largest residual that is not cut in a typical row, over ``deviation``: in all rounds but the last, and in
+        the last.
     """
 
     _squared = True
@@ -216,7 +217,7 @@ class _Steps(Steps):
         return (1.0 - part) * share
 
     def signal(self) -> tuple[float, float]:
-        """Variance of the predictions, and how much of it may be noise."""
+        """Variance of the predictions, and the part of it that may be noise."""
         d = self.rows.n_features
         return float(self.theta[:d] @ self.gram[:d, :d] @ self.theta[:d]), self._unknown
 
@@ -241,7 +242,7 @@ class _Steps(Steps):
         return self.rescaled(share), self.near
 
     def clip_norm(self, clip: float, square: float) -> float:
-        """In units of the deviation of the residuals."""
+        """The clip norm, in units of the deviation of the residuals."""
         return clip * math.sqrt(square) * self.deviation
 
     def outputs(self, gradient: np.ndarray) -> np.ndarray:
@@ -254,7 +255,7 @@ class _Steps(Steps):
 
     @property
     def spread(self) -> np.ndarray:
-        """Of the residuals."""
+        """Variance of the residuals, by their released deviation."""
         return np.array([self.deviation**2])
 
     def _turned(self, gradient: np.ndarray) -> np.ndarray:
@@ -270,12 +271,12 @@ class _Steps(Steps):
         return float(_inside(clip) * self._values @ unknown[:, 0])
 
     def _matching_C(self, scale: float, curvature: float, noise: float) -> float:
-        """Both in units of the residuals."""
+        """The C that matches a variance and a noise, both in units of the residuals."""
         variance = float(self._variance.mean()) / self.deviation**2
         return matching_C(scale * variance, curvature, noise / self.deviation, self.rows.n_units)
 
     def variance(self, theta: np.ndarray) -> np.ndarray:
-        """In squared units of the targets."""
+        """Covariance over the known noise, in squared units of the targets."""
         along, one = covariances(self._moves, np.ones(1)), np.ones(1)
         if self._slope is None:
             return np.asarray(along[0])
@@ -321,9 +322,9 @@ def _constant(budget: BudgetSplit, records: PrivateRecords, y_bounds: tuple[floa
 def _mean(
     budget: BudgetSplit, rows: PrivateRecords, bound: float, share: float, expected: float = math.inf
 ) -> tuple[float, float]:
-    """Release the mean of the targets, clipped to ``bound``, shrunk by what is known of its noise; and this noise.
+    """Release the mean of the targets, clipped to ``bound`` and shrunk by its known noise; return this noise too.
 
-    ``expected`` is how large it may be expected to be.
+    ``expected`` is the size that the mean may be expected to have.
     """
     session, n = budget.session, rows.n_units
     total = rows.select_targets().column_sums(0.0, bound)

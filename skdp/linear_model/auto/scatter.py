@@ -1,10 +1,10 @@
-"""How far released coefficients scatter over draws of the privacy noise, as far as this is known.
+"""The scatter of released coefficients over draws of the privacy noise, as far as it is known.
 
 A step takes theta to theta - K H^-1 g, along the eigenvectors of the Gram matrix and the directions of the
-outputs: g is the released gradient, H the curvature that the step assumes, K what the shrinkage keeps. About the
-coefficients b without noise, g = R H (theta - b) + e with R the part of this curvature that clipped gradients
-have, and without what was added to the Gram matrix to lift its eigenvalues. So the covariance V of theta over the
-draws becomes
+outputs: g is the released gradient, H the curvature that the step assumes, K the part that the shrinkage keeps.
+About the coefficients b without noise, g = R H (theta - b) + e with R the part of this curvature that clipped
+gradients have, and without the lift that was added to the eigenvalues of the Gram matrix. The covariance V of
+theta over the draws becomes
 
     (1 - K R) V (1 - K R) + K^2 H^-2 Var(e) + K^2 Cov(H^-1 N x) + U ,
 
@@ -12,7 +12,7 @@ where x is the step, N the noise of the Gram matrix: of a symmetric matrix of no
 on the diagonal and tau^2 elsewhere, Cov(N x) = tau^2 (|x|^2 + x x^T). U is the variance of x over the scales that
 the shrinkage holds for possible. Later steps take back what earlier ones did wrong, and new features start at 0.
 
-Where all coefficients are multiplied by one released slope, what they have of their own direction is replaced: V
+Where all coefficients are multiplied by one released slope, their noise along their own direction is replaced: V
 becomes P V P^T + s^2 theta theta^T with P the projection along theta that is orthogonal in the curvature, and s
 the noise of the slope over the slope.
 
@@ -26,7 +26,7 @@ import numpy as np
 
 
 class Move(NamedTuple):
-    """A step that was taken, by what its noise did.
+    """A step that was taken, and the effect of its noise.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ def along_direction(
 ) -> tuple[np.ndarray, float]:
     """Covariance of the noise of a common factor of ``coef`` with coefficients, (p, q), and its variance.
 
-    The factor is what is fitted to noise in the norm of ``metric`` x ``weights``.
+    The factor is fitted to noise in the norm of ``metric`` x ``weights``.
     """
     dual = metric @ coef * weights
     dual = dual / max(float((coef * dual).sum()), 1e-300)

@@ -1,9 +1,8 @@
 """The slope of the targets on the predictions of a regression, over all rows alike.
 
 Steps along gradients of rows of which long ones weigh less find a line of the bulk. Where the targets bend,
-as with logarithms of amounts, this line is too steep for the tail. So targets are regressed once more, on
-the prediction alone: a single number has little noise, and rows weigh less only where they lie several
-deviations away.
+as with logarithms of amounts, this line is too steep for the tail, and targets are regressed once more, on the
+prediction alone: a single number has little noise, and only rows several deviations away weigh less.
 """
 
 import math
@@ -87,7 +86,7 @@ def _factor(matrix: np.ndarray, noise: float, scale: float) -> tuple[float, floa
     defaults = DEFAULTS.slopes
     most = max(slope + defaults.evidence * doubt, 0.0)
     factor = most if most < defaults.max_factor else 1.0
-    # The noise of a factor that a rule chooses is how far other draws of the slope's noise move it.
+    # The noise of the chosen factor is its root mean square move under other draws of the slope's noise.
     other = np.maximum(most + doubt * NORMAL_QUANTILES, 0.0)
     other = np.where(other < defaults.max_factor, other, 1.0)
     return factor, float(np.sqrt(np.mean((other - factor) ** 2)))

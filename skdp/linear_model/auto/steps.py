@@ -1,4 +1,4 @@
-"""Steps along released gradients, shrunk by what is known of their noise: for both automatic fits."""
+"""Steps along released gradients, shrunk by the known variance of their noise: for both automatic fits."""
 
 import math
 from abc import ABC, abstractmethod
@@ -16,9 +16,9 @@ from skdp.privacy import PrivateRecords
 
 
 class Gram(NamedTuple):
-    """A released Gram matrix, the standard deviation of its noise on the diagonal, and what its eigenvalues hold.
+    """A released Gram matrix, the noise's deviation on its diagonal, and the data's parts of its eigenvalues.
 
-    ``parts`` is of shape (n_parameters,): of each eigenvalue, ascending, the part that was not added to lift it.
+    ``parts`` is of shape (n_parameters,): the part of each eigenvalue, ascending, that was not added to lift it.
     """
 
     matrix: np.ndarray
@@ -51,12 +51,12 @@ def released_gram(
 
 
 def towards_identity(gram: np.ndarray, noise: float) -> tuple[np.ndarray, float]:
-    """Shrink a Gram matrix of standardized columns towards the identity; return it, and what is left of its noise.
+    """Shrink a Gram matrix of standardized columns towards the identity; return it, and the noise that remains.
 
-    The noise off the diagonal, where two triangles are averaged, is known: what the entries' mean square exceeds
-    it by is their signal. A direction that many columns share shows in one eigenvalue, and hardly in an entry:
-    eigenvalues beyond those of noise alone are kept, less what noise adds to them (Capitaine, Donati-Martin and
-    Feral 2009). Steps would be too long there otherwise, and grow.
+    The noise off the diagonal, where two triangles are averaged, is known, and the excess of the entries' mean
+    square is their signal. A direction that many columns share shows in one eigenvalue, and hardly in an entry:
+    eigenvalues beyond the largest one of noise are kept, less the amount that noise adds to them (Capitaine,
+    Donati-Martin and Feral 2009). Steps would be too long there otherwise, and grow.
     """
     p = len(gram)
     away = gram - np.eye(p)
@@ -271,7 +271,7 @@ class Steps(ABC):
             self.C = self._matching_C(scale, float(curvature.mean()), along)
         self._unknown = self._loss_of(unknown, clip)
         self._note(step, kept, unsure, curvature, along)
-        # What this gradient left unknown, and what the bend of the loss makes of its step.
+        # The next step is expected to have the error that this gradient left, and this step's error by the bend.
         self._variance, self._scales = unknown + self._bend * step**2, np.array(DEFAULTS.steps.later_variances)
         self._move(step)
         self.n_steps += 1
@@ -284,7 +284,7 @@ class Steps(ABC):
         curvature: np.ndarray,
         noise: float | np.ndarray,
     ) -> None:
-        """Keep what the noise of a gradient and that of the Gram matrix did to a step (`scatter`)."""
+        """Keep the effect that the noise of a gradient and of the Gram matrix had on a step (`scatter`)."""
         of_values = kept * (1.0 - self._alpha / curvature) / self._values[:, None]
         bent = self.gram_noise**2 / 2.0 * ((step**2).sum(axis=0) + step**2)
         added = (kept / curvature * noise) ** 2 + of_values**2 * bent + unsure
@@ -298,11 +298,11 @@ class Steps(ABC):
 
     @abstractmethod
     def round(self, share: float, *, first: bool = False, last: bool = False) -> None:
-        """Spend a share on the next gradient, and on what it needs."""
+        """Spend a share on the next gradient, and on the releases that it needs."""
 
     @abstractmethod
     def before_a_look(self, share: float) -> tuple[float, float]:
-        """What is left of a share after the releases before a gradient, and the clip of this gradient."""
+        """The rest of a share after the releases before a gradient, and the clip of this gradient."""
 
     # ---------------------------------------------------------------- given by subclasses
 
@@ -334,7 +334,7 @@ class Steps(ABC):
 
     @abstractmethod
     def _curvature(self, clip: float) -> np.ndarray:
-        """Curvature along them, with the one of the penalty."""
+        """Curvature along them, with the penalty's curvature."""
 
     @abstractmethod
     def _move(self, step: np.ndarray) -> None:
@@ -355,15 +355,15 @@ class Steps(ABC):
         Parameters
         ----------
         theta : ndarray of the shape of ``theta``
-            After what came after the last round, which multiplied all coefficients by one factor.
+            Coefficients after the closing releases, which multiply all of them by one factor.
         """
 
 
 class Growth(Protocol):
-    """What lets the rows of a fit have more features on the way, where released numbers ask for them."""
+    """Adds features to the rows of a fit on the way, where released numbers ask for them."""
 
     def begins(self, columns: Columns, frequency: np.ndarray | None = None) -> bool:
-        """Whether more features are looked for; ``frequency`` is the one of the classes."""
+        """Whether more features are looked for; ``frequency`` is the frequency of the classes."""
 
     def run(self, steps: Steps, share: float) -> None:
         """Spend a share of the budget on all steps, and on looks for more features."""

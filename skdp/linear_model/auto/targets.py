@@ -17,7 +17,7 @@ PURPOSE = "range of the targets"
 
 @dataclass(frozen=True)
 class TargetWindow:
-    """Where targets lie.
+    """The range of the targets.
 
     Attributes
     ----------

@@ -1,8 +1,8 @@
-"""Where values lie: centre and spread of columns, read from a few released histograms.
+"""Centre and spread of the values of columns, read from a few released histograms.
 
-A unit lies in one bin. So one histogram costs what a single count costs, times sqrt(2) under replace-one, and says
-more than a dozen counts that share the budget. What its noise leaves open is decided by a posterior over a family
-of distributions, which errs upward.
+A unit lies in one bin, and one histogram costs as much as a single count, times sqrt(2) under replace-one, and
+says more than a dozen counts that share the budget. What its noise leaves open is decided by a posterior over a
+family of distributions, which errs upward.
 """
 
 import math
@@ -19,16 +19,16 @@ from skdp.privacy import PrivateRecords
 
 @dataclass(frozen=True)
 class Spread:
-    """What a released histogram says of each column.
+    """The facts of each column that a released histogram shows.
 
     Attributes
     ----------
     center, deviation : ndarray of shape (n_features,)
         Posterior mean of the mean; an upper quantile of the standard deviation, and the doubt about the mean.
     spread : ndarray of shape (n_features,)
-        Logarithm of the likelihood of laws without an atom that fill bins, over that of all others.
+        Logarithm of the likelihood of laws without an atom that fill bins, over the likelihood of all others.
     atom : ndarray of shape (n_features,)
-        The same of laws with an atom, over those without and over laws so narrow that they fill one bin.
+        The same ratio of laws with an atom, over laws without and over laws so narrow that they fill one bin.
     beyond : ndarray of shape (n_features, 2)
         Parts of the values that surely lie below the window, and above it; else 0.
     """
@@ -91,7 +91,7 @@ def released_spread(
 def _at_least_seen(
     parts: np.ndarray, noise: float, mean: np.ndarray, deviation: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Means and deviations of what is surely in the bins, where it lies farther apart than the laws say.
+    """Means and deviations of the values that are surely in the bins, where they exceed the spread of the laws.
 
     A column may have two humps, or an atom and a tail. The most likely law then describes the larger part only.
     """
@@ -129,7 +129,7 @@ class Windows:
     Attributes
     ----------
     columns : ndarray of int
-        Those that were not given up; the arrays below are theirs.
+        Columns that were not given up; the arrays below belong to them.
     center, half_width : ndarray
         Four standard deviations to each side.
     spent : float
@@ -230,7 +230,7 @@ def _one_bin(n_bins: int) -> np.ndarray:
 
 
 def _atoms(n_bins: int, parts: tuple[float, ...]) -> np.ndarray:
-    """Of each law with an atom in the unit window the bins' probabilities."""
+    """Return the bins' probabilities for each law with an atom in the unit window."""
     others = np.zeros((4, n_bins + 2))
     others[0, 0] = others[1, -1] = 1.0
     others[2, [0, -1]] = 0.5
@@ -241,7 +241,7 @@ def _atoms(n_bins: int, parts: tuple[float, ...]) -> np.ndarray:
 
 @lru_cache(maxsize=1)
 def _laws(defaults: HistogramDefaults) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Bins' probabilities and half of their squared norm: of the family, of one bin, and of those with an atom."""
+    """Bins' probabilities and half of their squared norm: of the family, of one bin, and of laws with an atom."""
     n_bins = defaults.n_bins
     tables = (_family(defaults)[0], _one_bin(n_bins), _atoms(n_bins, defaults.heavy_atoms))
     return [(table, 0.5 * (table**2).sum(axis=1)) for table in tables]

@@ -86,7 +86,7 @@ class ThresholdingFit(LinearFit):
     coef_init: object = parameters.COEF_INIT
     verbose: bool = parameters.VERBOSE
     callback: Callable[..., object] | None = parameters.CALLBACK
-    n_iter_: int = fitted("int", "Number of gradient steps, those of the refit included.")
+    n_iter_: int = fitted("int", "Number of gradient steps, including the steps of the refit.")
     learning_rate_: float = fitted()
     clip_norm_: float = fitted()
 
@@ -163,7 +163,7 @@ class NonPrivateThresholdingFit(ThresholdingFit):
     )
     n_iter_: int = fitted("int", "Number of gradient steps.")
     learning_rate_: float = fitted(
-        "float", 'The step size given, or that of "auto". It is the same in every step.'
+        "float", 'The given step size, or the one that "auto" chose. It is the same in every step.'
     )
     clip_norm_: float = fitted("float", "Always inf, because nothing is clipped.")
 
@@ -200,15 +200,15 @@ class DPIGHTClassifier(ThresholdingFit, LabelModel, PrivateFit[Problem]):
     Notes
     -----
     {privacy.full_batch}
-    The exact formula is that of [Balle2018]_. Sums are taken in fixed point. The noise is
-    rounded to the same grid, which is post-processing of the continuous Gaussian mechanism.
+    The noise follows the exact formula of [Balle2018]_. Sums are taken in fixed point. The noise is rounded to the
+    same grid, which is post-processing of the continuous Gaussian mechanism.
 
     With ``selection="peeling"`` a score is the magnitude of a coefficient after a step. A norm is 1-Lipschitz,
-    so one record moves a score by at most ``learning_rate`` times what it moves the mean gradient. Each choice
-    by Gumbel noise of twice that over eps0 is an eps0-bounded-range choice, which is charged by its mu.
+    so one record moves a score by at most ``learning_rate`` times its move of the mean gradient. Each choice by
+    Gumbel noise of twice that over eps0 is an eps0-bounded-range choice, which is charged by its mu.
 
-    Erratum of [Wang2021]_: the proof of Theorem 2.5.2 charges a step half of what its sensitivity 2G/n
-    costs. Its claim needs twice the published variance, which is used here.
+    Erratum of [Wang2021]_: the proof of Theorem 2.5.2 charges a step half of the cost of its sensitivity 2G/n. Its
+    claim needs twice the published variance, which is used here.
 
     {privacy.unprotected}
 
@@ -276,7 +276,7 @@ class IGHTClassifier(NonPrivateThresholdingFit, LabelModel, NonPrivateFit[Proble
     """Sparse logistic or softmax regression by iterative gradient hard thresholding, not private.
 
     Each step follows the gradient and keeps the ``n_nonzero_coefs`` features with the largest coefficients.
-    The method is that of [Jain2014]_ and [Yuan2014]_.
+    The method follows [Jain2014]_ and [Yuan2014]_.
 
     See Also
     --------
@@ -316,7 +316,7 @@ class IGHTRegressor(NonPrivateThresholdingFit, NumberModel, NonPrivateFit[Proble
     """Sparse linear regression by iterative gradient hard thresholding, not private.
 
     Each step follows the gradient of the squared or Huber's loss and keeps the ``n_nonzero_coefs`` features with
-    the largest coefficients. The method is that of [Jain2014]_ and [Yuan2014]_.
+    the largest coefficients. The method follows [Jain2014]_ and [Yuan2014]_.
 
     See Also
     --------

@@ -6,8 +6,8 @@ norms are then released anew, so that the next round clips, and adds noise, less
 
 There are two ways to find features, and released scales say which has less noise. Where rows are spread over many
 features (their sup norm is far below their l2 norm) the largest entries of the gradient are chosen by Gumbel
-noise, rows clipped in the sup norm. Else the whole gradient is released by Gaussian noise, and features are
-ranked by what all rounds have found.
+noise, rows clipped in the sup norm. Else the whole gradient is released by Gaussian noise, and features are ranked
+by the releases of all rounds.
 """
 
 import math
@@ -31,7 +31,7 @@ from skdp.privacy.statistics import gradient_scores
 
 @dataclass(frozen=True)
 class Rounds:
-    """Steps of each round's fit, and shares of what is left of mu^2 after the first scales."""
+    """Steps of each round's fit, and shares of the mu^2 that is left after the first scales."""
 
     steps: tuple[int, ...]
     fits: tuple[float, ...]
@@ -42,18 +42,18 @@ class Rounds:
 
 
 # All chosen on synthetic data of other seeds and on a part held out of IMDb's training data.
-# Shares of what the first scales leave of mu^2:
-PRIOR_SHARE = 0.005  # for a classifier's first intercept
-SUP_SHARE = 0.01  # for the median sup norm of the gradients at the start
-CLIP_SHARE = 0.015  # for the clip norms from the second round on
-SCALE_SHARE = 0.015  # for the scales of the restricted rows
+# The first four are shares of the mu^2 that the first scales leave.
+PRIOR_SHARE = 0.005  # share for a classifier's first intercept
+SUP_SHARE = 0.01  # share for the median sup norm of the gradients at the start
+CLIP_SHARE = 0.015  # share for the clip norms from the second round on
+SCALE_SHARE = 0.015  # share for the scales of the restricted rows
 # Steps of each fit, shares of the fits, and share of finding features.
 RANKED = Rounds((20, 20, 40), (0.02, 0.02, 0.2), 0.715)
 CHOSEN = Rounds((20, 20, 20, 20, 40), (0.03, 0.03, 0.03, 0.03, 0.14), 0.695)
 # A classifier's residuals shrink little from round to round.
 CHOSEN_BY_CLASSIFIERS = Rounds((20, 40), (0.05, 0.21), 0.695)
 SPREAD = 3.0  # least l2 norm of gradients for Gumbel noise, over sup norm and sqrt(s)
-SUP_CLIP = (0.5, 1.0)  # of regression and classification: sup-norm clip over the median
+SUP_CLIP = (0.5, 1.0)  # sup-norm clip over the median: for regression and classification
 SMALLER = 16.0  # largest factor by which the median gradient norm falls in a round
 NEGLIGIBLE = 2.0**-40  # intercept's feature while features are chosen: it clips no row
 
@@ -117,8 +117,8 @@ def pursue(task: Task, s: int, scales: Scales) -> Solution:
 def scales_between(records: PrivateRecords, scales: Scales, clip_norm: float, least: float) -> Between:
     """Where the scales of restricted records lie.
 
-    They are at most those of the whole. They are at least those of rows whose features are all alike, as most
-    restricted rows of sparse data may be empty. Of a group's rows only the first gradients are known.
+    They are at most the scales of whole rows, and at least the scales of rows whose features are all alike,
+    because most restricted rows of sparse data may be empty. Of a group's rows only the first gradients are known.
     """
     unit = (least * 2 * clip_norm, 2 * clip_norm)
     of_row = unit

@@ -5,7 +5,7 @@ the s largest coefficients (Wang & Gu 2019; Wang 2021, chapter 2, Algorithms 1 a
 
 Privacy: the mean gradient moves by 2G/n when a record is replaced. Noise of standard deviation sigma then costs
 2G^2/(n sigma)^2 in zCDP a step. The proof of Theorem 2.5.2 in Wang (2021) charges half of that, so the published
-variance is half of what its claim needs; here the session computes the noise from the sensitivity.
+variance is half of the variance that its claim needs; here the session computes the noise from the sensitivity.
 """
 
 import math
@@ -35,7 +35,7 @@ from skdp.privacy import PrivacySession, PrivateRecords, accounting
 from skdp.privacy.statistics import step_scores
 
 MAX_ITER = 100  # steps
-REFIT_SHARE = 0.3  # share of the refit in the steps, and in what the scales leave of mu^2
+REFIT_SHARE = 0.3  # share of the refit in the steps, and in the mu^2 that the scales leave
 POWER_ITER = 30  # steps of the power method, which needs no budget
 SELECTION_SHARE = 0.5  # share of the choice in the cost of a peeling step
 
@@ -46,7 +46,7 @@ def thresholding(task: Task, s: int, max_iter: int, clip_norm: float) -> tuple[G
     Parameters
     ----------
     task : Task
-        Its budget is that of the steps.
+        Its budget is the share of the steps.
     s : int
         Number of features that keep a coefficient.
 
@@ -65,9 +65,9 @@ def peeling(task: Task, rule: StepRule, s: int, max_iter: int, clip_norm: float)
     """Plan the releases of DP-IGHT with a private choice of the support in every step (Cai, Wang & Zhang 2021).
 
     Half of a step's cost chooses s features by one-shot Gumbel noise on |theta - eta gradient|. The other half
-    releases the gradient on these only: noise in s coordinates, not in d. What is kept of a point are these.
+    releases the gradient on these only: noise in s coordinates, not in d. A point keeps these coefficients only.
 
-    Privacy: one unit moves a score by at most eta times what it moves the mean gradient
+    Privacy: one unit moves a score by at most eta times its move of the mean gradient
     (`skdp.privacy.statistics.step_scores`). Each of the s choices costs the epsilon of one bounded-range choice.
     """
     d, budget, records = task.records.n_features, task.budget, task.records
@@ -142,12 +142,12 @@ class IGHTSettings:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How steps and budget are divided, from public numbers.
+    """The division of steps and budget, from public numbers.
 
     Attributes
     ----------
     first, last : int
-        Steps on all features, and on those that survive.
+        Steps on all features, and on the features that survive.
     clip_share, first_share, last_share : float
         Shares of mu^2 for the scales and for the steps.
     """
@@ -193,7 +193,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Thresholding:
-    """How a fit runs, from public numbers.
+    """The plan of a fit, from public numbers.
 
     Attributes
     ----------
@@ -211,7 +211,7 @@ class Thresholding:
 
 
 def solve(task: Task, details: Thresholding) -> Solution:
-    """Release the scales, then take rounds, or noisy steps and those on the features that survive."""
+    """Release the scales, then take rounds, or noisy steps and steps on the features that survive."""
     d, s, settings = task.records.n_features, details.n_kept, details.settings
     plan, budget = details.schedule, task.budget
     scales = scales_of(task, settings, plan)
@@ -297,7 +297,7 @@ def planned_thresholding(task: Task, settings: IGHTSettings, *, from_zero: bool)
 
 
 def scales_of(task: Task, settings: IGHTSettings, plan: Schedule) -> Scales:
-    """The scales: those that the user gave, and released ones."""
+    """The scales: the user's numbers, and released ones."""
     clip_norm, literal = settings.clip_norm, settings.literal
     if clip_norm is not None and literal:
         return Scales(float(clip_norm))

@@ -1,4 +1,4 @@
-"""How many steps on how large batches "auto" takes, from public numbers.
+"""The number of steps and the batch size of "auto", from public numbers.
 
 Full batches have the least noise for a budget, and their fit has a mu. For most tables their time does not matter.
 A wide and long table needs more steps than there is time for on full batches. Poisson batches then serve: with w
@@ -16,9 +16,9 @@ MAX_ITER = 100  # steps
 # Chosen on hold-outs of the training data of MNIST and Fashion-MNIST: scattering features and pixels.
 BATCH_STEPS = 600  # steps on batches
 LEAST_WORK = 2 * 10**8  # units times parameters from which batches are taken
-LEAST_PART = 1 / 16  # of all units in a batch
-MOST_PART = 1 / 2
-LEAST_NOISE = 2.0  # of a batch's sum, over the clip norm: w, above
+LEAST_PART = 1 / 16  # least part of all units in a batch
+MOST_PART = 1 / 2  # largest part of all units in a batch
+LEAST_NOISE = 2.0  # least noise of a batch's sum over the clip norm: w of the module's docstring
 
 
 def is_long(task: Task) -> bool:
@@ -34,7 +34,7 @@ def steps_and_batch(task: Task, max_iter: int | None, batch_size: int | None) ->
     Parameters
     ----------
     task : Task
-        Only its session's budget and what is public of its records are read.
+        Only its session's budget and the public numbers of its records are read.
     max_iter, batch_size : int or None
         None where the fit finds the number.
     """

@@ -49,7 +49,9 @@ class StochasticDescentFit(StochasticFit):
     penalty: Literal["l2", "nonconvex"] = changed(default="l2")
     alpha: float = changed(default=0.0)
     smoothing: float = fixed(default=0.0)
-    learning_rate_: float = fitted("float", 'Step size of the first step: the one given, or that of "auto".')
+    learning_rate_: float = fitted(
+        "float", 'Step size of the first step: the given one, or the one that "auto" chose.'
+    )
     _gone = parameters.GONE_OPTIMIZER
 
     def _samples(self, n_units: int | None) -> bool:
@@ -110,9 +112,9 @@ class DPLSSGDClassifier(StochasticDescentFit, LabelModel, PrivateFit[Problem]):
     **Privacy.** The gradient of each record (or group) is clipped to l2 norm ``clip_norm``. Replacing one in a
     batch moves the batch mean by at most ``2 clip_norm / batch_size`` in l2 norm. Under zero-out and
     add-remove it is half of that. Steps on all records compose as exact Gaussian DP. For Poisson batches the
-    noise is calibrated by the privacy loss distributions of the sampled Gaussian; under replace-one these are
-    those of its dominating pair. For batches without replacement it is calibrated by Renyi DP. Smoothing,
-    momentum, Adam and averaging are post-processing of released gradients and cost no budget.
+    noise is calibrated by the privacy loss distributions of the sampled Gaussian; under replace-one, of its
+    dominating pair. For batches without replacement it is calibrated by Renyi DP. Smoothing, momentum, Adam and
+    averaging are post-processing of released gradients and cost no budget.
 
     Erratum of [Wang2021]_: Remark 5.5.6 says that smoothing lowers the sensitivity. That is no guarantee
     and is not used.
@@ -210,9 +212,9 @@ class DPSGDClassifier(StochasticDescentFit, LabelModel, PrivateFit[Problem]):
     **Privacy.** The gradient of each record (or group) is clipped to l2 norm ``clip_norm``. Replacing one in a
     batch moves the batch mean by at most ``2 clip_norm / batch_size`` in l2 norm. Under zero-out and
     add-remove it is half of that. Steps on all records compose as exact Gaussian DP. For Poisson batches the
-    noise is calibrated by the privacy loss distributions of the sampled Gaussian; under replace-one these are
-    those of its dominating pair. For batches without replacement it is calibrated by Renyi DP. Momentum, Adam
-    and averaging are post-processing of released gradients and cost no budget.
+    noise is calibrated by the privacy loss distributions of the sampled Gaussian; under replace-one, of its
+    dominating pair. For batches without replacement it is calibrated by Renyi DP. Momentum, Adam and averaging are
+    post-processing of released gradients and cost no budget.
 
     {privacy.unprotected}
 

@@ -1,4 +1,4 @@
-"""Noisy stochastic gradient descent, with Laplacian smoothing of what was released.
+"""Noisy stochastic gradient descent, with Laplacian smoothing of the released gradients.
 
 DP-LSSGD (Wang 2021, chapter 5, Algorithm 5) multiplies the noisy gradient by the inverse of A_s = I - s L, L the
 periodic one-dimensional Laplacian. The released gradient is private already, so smoothing, momentum, Adam's

@@ -219,10 +219,10 @@ class DPSLKTClassifier(PrivateTransferFit, LabelModel, PrivateFit[Problem]):
     for the logistic loss, sqrt(2) for softmax, the threshold for Huber's. Then the minimisers of the penalised
     mean loss on two neighbours differ by at most ``2 L R / (n alpha)`` in l2 norm, as [Chaudhuri2011]_ show. Under
     zero-out and add-remove it is half of that. The gap of the solver, which is the same on all data, is added.
-    Labels are the teacher's linear predictors of public inputs P. So they differ by at most ``||P||_2`` times
-    that; the spectral norm is certified from above. The labels are released once with Gaussian noise. The sparse
-    student sees released values and public inputs only. With ``teacher="private-support"`` the features and the
-    first fit are released before, as in `DPIGHTClassifier`, from the same budget.
+    Labels are the teacher's linear predictors of public inputs P, and differ by at most ``||P||_2`` times this
+    distance; the spectral norm is certified from above. The labels are released once with Gaussian noise. The
+    sparse student sees released values and public inputs only. With ``teacher="private-support"`` the features and
+    the first fit are released before, as in `DPIGHTClassifier`, from the same budget.
 
     Erratum of [Wang2021]_: the proof of Theorem 3.3.3 uses a first-order condition that holds for convex
     sets only. A teacher under a sparsity constraint is not stable: replacing one of 1001 records can move it

@@ -40,7 +40,7 @@ from skdp.privacy.statistics import ridge_minimizer
 STEPS = 30  # steps that find the private support, if rounds are not used
 ALPHA = 0.67  # penalty over R^2 sqrt(z / n) s^(-1/8)
 LEAST_ALPHA = 1e-4  # penalty over R^2, if there is no noise
-SHORTEST = 0.1  # norm below which a row counts as empty, over that on the support of a row of equal features
+SHORTEST = 0.1  # norm below which a row counts as empty, over its norm on the support if all features are equal
 MOSTLY_EMPTY = 0.25  # part of empty rows above which the median leaves them out
 MOST_EMPTY = 0.95  # largest part of empty rows that is used
 INTERCEPT = 0.25  # value of the intercept's feature over the row norm
@@ -71,12 +71,12 @@ class SLKTSettings:
 
 @dataclass(frozen=True)
 class Support:
-    """How a private support is found, and what follows from it: public numbers only.
+    """The way to find a private support, and the constants that depend on it: public numbers only.
 
     Attributes
     ----------
     share : float
-        Of the budget, for the support and the point about which the teacher is penalised.
+        Share of the budget for the support and for the point about which the teacher is penalised.
     alpha : float
         The teacher's penalty over R^2 sqrt(z / n) s^(-1/8). It is larger for a better starting point.
     rounds : bool
@@ -96,7 +96,7 @@ class Support:
 
 @dataclass(frozen=True)
 class TransferPlan:
-    """How a support is found, and the shares, from public numbers.
+    """The plan of the support and of the shares, from public numbers.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class TransferPlan:
     shares: Mapping[str, float]
 
 
-NO_SUPPORT = Support(share=0.0, alpha=0.3)  # of the ridge teacher
+NO_SUPPORT = Support(share=0.0, alpha=0.3)  # constants of the ridge teacher, which needs no support
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def private_transfer(task: Task, transfer: Transfer, settings: SLKTSettings, pla
     Parameters
     ----------
     task : Task
-        Its loss is that of the private support's steps; regression then goes on with the Huber loss.
+        Its loss is minimised by the private support's steps; regression then goes on with the Huber loss.
     """
     gradients, of_support, of_norm, labels = task.budget.split(**plan.shares)
     records, loss, d = task.records, task.loss, task.records.n_features
@@ -227,7 +227,7 @@ def planned_transfer(task: Task, settings: SLKTSettings) -> LinearDecision:
 
 @dataclass(frozen=True)
 class Teacher:
-    """How the teacher is fitted.
+    """The fit of the teacher.
 
     Attributes
     ----------
@@ -323,8 +323,8 @@ def student(inputs: Matrix, labels: np.ndarray, norm: float, s: int, n_features:
     p = inputs.shape[1]
     theta = np.zeros((p, *labels.shape[1:]))
     rule = AcceleratedStep(1.0 / norm**2, theta)
-    # `descend` does not fit: it releases something in each step, and compares thresholded points, not those at
-    # which gradients are taken.
+    # `descend` does not fit: it releases something in each step, and compares thresholded points, where
+    # no gradients are taken.
     for _ in range(STUDENT_STEPS):
         gradient = np.asarray(inputs.T @ (inputs @ theta - labels))
         before, theta = (theta, rule.accept(keep_largest(rule.step(theta, gradient, 0.0), s, n_features)))
@@ -376,7 +376,7 @@ def released_row_norm(budget: BudgetSplit, records: PrivateRecords, least: float
     """Release a grid point near the median row norm, to which rows are clipped.
 
     Most rows of sparse data may be empty on a few features, so the median of all rows may be 0. If ``least`` is
-    given, one more count releases how many rows are longer, and the median is that of these.
+    given, one more count releases the number of longer rows, and the median is taken over these rows.
     """
     level = 0.5
     if least:

@@ -1,4 +1,4 @@
-"""The rows that a step of sparse ERM uses, chosen without looking at them, and what a unit pays for that.
+"""The rows that a step of sparse ERM uses, chosen without looking at them, and the cost of a unit.
 
 Zhang, Mironov and Hejazinia (2021, Theorem 1, both versions) draw one of m *fixed* groups of rows a step and
 claim that this amplifies: (log(1 + (e^eps - 1) / m), delta / m) a step for every record. **That is wrong.**
@@ -10,10 +10,10 @@ What holds, with c2 the sup-norm clip of a row's gradient, n rows, and replace-o
 
 * `AllRows`. Sensitivity 2 c2 / n a step; T steps cost T runs. The default: the others never need less noise.
 * `PublicParts`. Each row is in one public batch group, a step uses one of them: sensitivity 2 c2 / (rows of the
-  group), noise in proportion. Given what was released before, a step on another group has the same distribution
-  whatever the row is. So the row pays for the steps of its own group only, at full price: ceil(T / m) runs if the
+  group), noise in proportion. Given the earlier releases, a step on another group has the same distribution
+  whatever the row is, and the row pays for the steps of its own group only, at full price: ceil(T / m) runs if the
   groups are visited in a random cyclic order, max_j (visits of group j) if they are drawn with replacement
-  beforehand. At the same T the noise of a step is sqrt(m) times that of `AllRows` (equal sizes, delta > 0).
+  beforehand. At the same T the noise of a step is sqrt(m) times the noise of `AllRows` (equal sizes, delta > 0).
 * `FreshSample`. A step draws b of the n units, uniformly without replacement, anew and in secret: sensitivity
   2 c2 / b, and a run of pure cost e costs log(1 + (b / n) (e^e - 1)). By Jensen's inequality this is at least
   (b / n) e, the price of a run with the same noise on all units: sampling saves time, never noise. With

@@ -168,7 +168,7 @@ class DPSparseERM(SparseGradientFit, NumberModel, PrivateFit[Problem]):
             check_loss(self.loss, tuple(names))
 
     def _loss_of(self, y: np.ndarray) -> tuple[Loss, tuple[str, ...]]:
-        """Return the loss object, and what its choice leaks; check each target by itself."""
+        """Return the loss object, and the leaks of its choice; check each target by itself."""
         if self._loss_name() != "multinomial":
             loss: Any = _NAMED[self.loss] if isinstance(self.loss, str) else self.loss
             if self._loss_name() == "logistic" and not np.all((y == 0) | (y == 1)):
@@ -194,9 +194,9 @@ class DPSparseERM(SparseGradientFit, NumberModel, PrivateFit[Problem]):
 class DPSparseERMClassifier(SparseGradientFit, LabelModel, PrivateFit[Problem]):
     """Logistic or softmax regression by sparse private gradients (numeric sparse vector).
 
-    A step finds a few large entries of the mean gradient and releases only these, as in
-    [ZhangH2021]_. So the noise grows with the logarithm of the number of features,
-    and not with its root. The model has no more coefficients than were released.
+    A step finds a few large entries of the mean gradient and releases only these, as in [ZhangH2021]_: the noise
+    grows with the logarithm of the number of features, and not with its root. The model has no more coefficients
+    than were released.
 
     {guarantee}
 
@@ -226,9 +226,9 @@ class DPSparseERMClassifier(SparseGradientFit, LabelModel, PrivateFit[Problem]):
 class DPSparseERMRegressor(SparseGradientFit, NumberModel, PrivateFit[Problem]):
     """Linear regression by sparse private gradients (numeric sparse vector).
 
-    A step finds a few large entries of the mean gradient and releases only these, as in
-    [ZhangH2021]_. So the noise grows with the logarithm of the number of features,
-    and not with its root. The model has no more coefficients than were released.
+    A step finds a few large entries of the mean gradient and releases only these, as in [ZhangH2021]_: the noise
+    grows with the logarithm of the number of features, and not with its root. The model has no more coefficients
+    than were released.
 
     {guarantee}
 

@@ -105,7 +105,7 @@ class SparseGradientFit(LinearFit):
     max_weight: float | None = parameters.MAX_WEIGHT
     verbose: bool = parameters.VERBOSE
     callback: Callable[..., object] | None = parameters.more(parameters.CALLBACK, "Batches are not shown.")
-    n_iter_: int = fitted("int", "Number of steps, without those of a refit.")
+    n_iter_: int = fitted("int", "Number of steps, without the steps of a refit.")
     n_hits_: int = fitted("int", 'The number given, or the one that "auto" became.')
     n_released_: int = fitted("int", "Number of gradient entries that all steps released.")
     threshold_: float = fitted("float", "The threshold of the last step.")

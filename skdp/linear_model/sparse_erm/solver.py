@@ -1,9 +1,9 @@
 """Empirical risk minimisation with sparse private gradients (numeric sparse vector).
 
 theta <- theta - eta NumericSparse(mean clipped gradient): a step releases at most ``n_hits`` coordinates of the
-gradient, those that are found above a noisy threshold, and adds noise to no other (Zhang, Mironov and Hejazinia
-2021, Algorithms 1 and 2). Their Theorem 1 is wrong (see `skdp.linear_model.sparse_erm.batches`). Their loop
-from 0 to T makes T + 1 steps; here exactly ``max_iter`` are made and paid for.
+gradient, which are found above a noisy threshold, and adds noise to no other (Zhang, Mironov and Hejazinia 2021,
+Algorithms 1 and 2). Their Theorem 1 is wrong (see `skdp.linear_model.sparse_erm.batches`). Their loop from 0 to T
+makes T + 1 steps; here exactly ``max_iter`` are made and paid for.
 """
 
 import math
@@ -28,7 +28,7 @@ from skdp.privacy.statistics import mean_sup_gradient
 MIN_STEPS, MAX_STEPS = 20, 100  # bounds of the number of steps
 REACH = 72.0  # n mu over log p and the root of the number of steps, see `automatic_steps`
 REFIT_STEPS = 40  # steps of a refit
-REFIT_SHARE = 0.2  # of what the scales leave of the budget
+REFIT_SHARE = 0.2  # share of the refit in the budget that the scales leave
 REFIT_SCALES = 0.25  # part of the scales' share that goes to the scale of the restricted rows
 SHORTEST = 8.0  # largest sup norm over the median norm of the restricted rows that is used
 THRESHOLD = 0.9  # threshold over the level that about n_hits of p queries of value 0 reach
@@ -37,7 +37,7 @@ BELIEVED = 0.5  # a released value below this part of the threshold is a false a
 
 @dataclass(frozen=True)
 class Thresholds:
-    """What the sparse steps need besides the task and the step rule.
+    """Numbers of the sparse steps, besides the task and the step rule.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ def sparse_erm(task: Task, rule: StepRule, batches: AllRows, settings: Threshold
     Parameters
     ----------
     task : Task
-        Its budget is that of the steps.
+        Its budget is the share of the steps.
     rule : ConstantStep or SparseDistanceOverGradients
     batches : AllRows
         Which rows a step uses, and how many runs one unit pays for.
@@ -210,7 +210,7 @@ def norms_between(largest: float, s: int) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class SparseSteps:
-    """How a fit runs, from public numbers; ``n_hits`` entries of ``n_iter`` gradients are released at most."""
+    """The plan of a fit, from public numbers; ``n_hits`` entries of ``n_iter`` gradients are released at most."""
 
     settings: SparseERMSettings
     shares: Mapping[str, float]

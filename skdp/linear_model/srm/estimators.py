@@ -86,9 +86,9 @@ class MomentumFit(StochasticFit):
 class DPSRMClassifier(MomentumFit, LabelModel, PrivateFit[Problem]):
     """Logistic or softmax regression by differentially private stochastic recursive momentum.
 
-    DP-SRM of [Wang2021]_ steps along a released estimate of the gradient. Each minibatch corrects the
-    estimate by how its gradients changed since the last step. The momentum moves the estimate towards the new
-    gradients. Few passes over the data suffice.
+    DP-SRM of [Wang2021]_ steps along a released estimate of the gradient. Each minibatch corrects the estimate by
+    the change of its gradients since the last step. The momentum moves the estimate towards the new gradients. Few
+    passes over the data suffice.
 
     {guarantee}
 
@@ -108,7 +108,7 @@ class DPSRMClassifier(MomentumFit, LabelModel, PrivateFit[Problem]):
     first mean, and at most ``((1 - g) C2 + g C1) / b`` to a later one; b0 and b are the public expected batch
     sizes. Replacing it moves a mean by at most twice that, and by at most that under zero-out and add-remove.
     Minibatches are Poisson samples, whose privacy loss distributions are composed numerically. All noise is
-    planned before the data are read, and the claim is that of the plan.
+    planned before the data are read, and the claim covers the whole plan.
 
     Errata of [Wang2021]_: section 4.7.1 swaps C1 and C2 in the sensitivity and loses b; section 4.5 is
     correct. The noise constants of Theorem 4.5.1 are not used.
@@ -133,14 +133,14 @@ class DPSRMClassifier(MomentumFit, LabelModel, PrivateFit[Problem]):
     max_iter = changed(
         more="""
         It is at most 10^8. "auto" is ``1.65 n mu / sqrt(p)``, with p parameters and the mu of (epsilon,
-        delta). It is at most 2000, at most what leaves batches of 16, and at least 20. With a given
-        ``batch_size`` it is what makes four passes over the data, but at least 20 steps. So batches of more
-        than 18 % of the records make more passes, and a batch of all records makes 20."""
+        delta). It is at most 2000, at most the number that leaves batches of 16, and at least 20. With a given
+        ``batch_size`` it makes four passes over the data, but at least 20 steps: batches of more than 18 % of the
+        records make more passes, and a batch of all records makes 20."""
     )
     batch_size = changed(
         more="""
-        "auto" is what makes four passes over the data in ``max_iter`` steps. A pass reads every record once,
-        and a step computes two gradients of a record."""
+        "auto" is the size that makes four passes over the data in ``max_iter`` steps. A pass reads every record
+        once, and a step computes two gradients of a record."""
     )
     momentum = changed(more="The noise of the first half then has 1.45 times the multiplier of the second.")
     clip_norm = changed(
@@ -214,13 +214,13 @@ class STORMClassifier(MomentumFit, LabelModel, NonPrivateFit[Problem]):
     clip_norm_: float = fitted("float", "Always inf, because nothing is clipped.")
     clip_diff_norm_: float = fitted("float", "Always inf, because nothing is clipped.")
     max_iter = changed(
-        text="""Number of steps, at most 10^8. There is no stopping rule. "auto" is 2000, at most what leaves
-        batches of 16, and at least 20. With a given ``batch_size`` it is what makes 20 passes over the data,
-        but at least 20 steps."""
+        text="""Number of steps, at most 10^8. There is no stopping rule. "auto" is 2000, at most the number that
+        leaves batches of 16, and at least 20. With a given ``batch_size`` it makes 20 passes over the data, but at
+        least 20 steps."""
     )
     batch_size = changed(
         text="""Expected number of records in a batch, by which means are divided. n or more takes all of them in
-        every step. "auto" is what makes 20 passes over the data in ``max_iter`` steps."""
+        every step. "auto" is the size that makes 20 passes over the data in ``max_iter`` steps."""
     )
     learning_rate = changed(
         text="""Largest step size. A number is used in every step. "auto" is 1.16 over the smoothness that the

@@ -33,14 +33,14 @@ from skdp.losses import Loss
 from skdp.privacy import BatchGroup, BatchPlan, PrivacySession, PrivateRecords
 from skdp.privacy.statistics import recursive_gradient
 
-# All chosen on hold-outs of the training data of a9a, ijcnn1 and spambase (docs/theory/recursive_momentum.rst).
-PASSES, EXACT_PASSES = 4.0, 20.0  # over the data, the first batch included
+# All chosen on hold-outs of the training data of a9a, ijcnn1 and spambase (docs/theory/defaults.rst).
+PASSES, EXACT_PASSES = 4.0, 20.0  # passes over the data, including the first batch
 STEPS = 1.65  # planned steps over `precision`
 LEAST_STEPS, MOST_STEPS = 20, 2000  # bounds of the planned steps
 LEAST_BATCH = 16  # least number of units of a batch, if that allows the least number of steps
-FIRST_BATCH_RATIO = 3.0  # size of the first batch over that of the others
-FIRST_WEIGHT = 1.4  # noise multiplier of the first release over that of the last ones
-EARLY_WEIGHT = 1.45  # the same for the first half of the other releases
+FIRST_BATCH_RATIO = 3.0  # size of the first batch over the size of the others
+FIRST_WEIGHT = 1.4  # noise multiplier of the first release over the last ones'
+EARLY_WEIGHT = 1.45  # noise multiplier of the other releases' first half over the last ones'
 WINDOW, EARLY_MOMENTUM = 5.8, 2.4  # last momentum times the number of steps; first over last
 # The last clip norm over the largest norm of a median row's gradient is `precision` over 170, between these.
 LARGEST_CLIP, LEAST_CLIP, PRECISION_PER_CLIP = 0.835, 0.625, 170.0
@@ -231,7 +231,7 @@ def estimates(
 
 @dataclass(frozen=True)
 class MomentumPlan(StepPlan[SRMSettings]):
-    """How the steps are taken; ``seen`` is `precision`."""
+    """The constants of the steps; ``seen`` is `precision`."""
 
     schedule: Schedule = field(kw_only=True)
     seen: float = field(kw_only=True)
@@ -262,7 +262,7 @@ def recursive_momentum(task: Task, plan: MomentumPlan) -> Solution:
     planned = n_steps = schedule.max_iter
     if settings.output == "random":
         # The paper's choice is among the iterates before the last, the start included. It does not depend on the
-        # records, so the steps after it are not taken; the claim is that of the whole plan.
+        # records, so the steps after it are not taken; the claim covers the whole plan.
         n_steps = int(budget.session.integers(planned, 1)[0])
     task.expect(n_steps)
     start = begin(task, plan)
@@ -290,7 +290,7 @@ def recursive_momentum(task: Task, plan: MomentumPlan) -> Solution:
 def largest_norm(scales: Scales, loss: Loss) -> float:
     """Norm of a median unit's gradient where its label is the least likely: 1 or sqrt(2) times its rows.
 
-    The released median is that at theta = 0, where every label is as likely.
+    The released median is taken at theta = 0, where every label is as likely.
     """
     factor = 2.0 if loss.n_outputs == 1 else math.sqrt(2.0 / (1.0 - 1.0 / loss.n_outputs))
     return factor * scales.clip_norm / CLIP_FACTOR

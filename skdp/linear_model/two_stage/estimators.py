@@ -25,7 +25,7 @@ PENALISED = real(low=1e-50, high=MAX_PENALTY_WEIGHT, word="auto")
 
 
 class _TwoStageFit(LinearFit):
-    """What the two estimators share: run, report."""
+    """The run and the report of the two estimators."""
 
     n_nonzero_coefs: int | None = parameter(
         integer(low=1, none=True),
@@ -143,7 +143,7 @@ class DPTwoStageClassifier(_TwoStageFit, LabelModel, PrivateFit[Problem]):
     class_weight: object = fixed(default=None)
     alpha = changed(
         kind=PENALISED,
-        more='It is that of the second stage, > 0. "auto" balances bias and noise by public numbers.',
+        more='It penalises the second stage, > 0. "auto" balances bias and noise by public numbers.',
     )
 
     def _open_session(self, n_units: int | None = None, **options: Unpack[SessionOptions]) -> PrivacySession:
@@ -212,8 +212,8 @@ class DPTwoStageRegressor(_TwoStageFit, NumberModel, PrivateFit[Problem]):
     alpha = changed(
         kind=real(low=0, high=MAX_PENALTY_WEIGHT, word="auto"),
         more="""
-        It is that of the second stage. "auto" is AdaSSP's rule for the squared loss. For Huber's loss it
-        balances bias and noise by public numbers.""",
+        It penalises the second stage. "auto" is AdaSSP's rule for the squared loss. For Huber's loss it balances
+        bias and noise by public numbers.""",
     )
     y_bounds_: tuple[float, float] = fitted()
 

@@ -22,11 +22,11 @@ from skdp.losses import Loss
 from skdp.privacy import Partition, PrivacySession, PrivateRecords, accounting
 from skdp.privacy.statistics import gradient_scores, ridge_minimizer, support_votes
 
-# All chosen on synthetic data of other seeds and on parts held out of training data, that of IMDb among them.
-SELECTION_SHARE = 0.5  # of what the scales leave of mu^2, for the choice of the support
-AMP_SHARE = 0.4  # of (epsilon, delta), for a second stage by minima perturbation
-AMP_SELECTION_SHARE = 0.9  # of mu^2 of the rest; what is left covers the computed point
-PRIOR_SHARE = 0.01  # of mu^2: class frequencies, at which the scores are taken
+# All chosen on synthetic data of other seeds and on parts held out of training data, also of IMDb.
+SELECTION_SHARE = 0.5  # share of the choice of the support in the mu^2 that the scales leave
+AMP_SHARE = 0.4  # share of a second stage by minima perturbation in (epsilon, delta)
+AMP_SELECTION_SHARE = 0.9  # share of the choice in the rest's mu^2; the other part covers the computed point
+PRIOR_SHARE = 0.01  # share of mu^2 for the class frequencies, at which the scores are taken
 CLIP_FACTOR = 0.5  # sup-norm clip of the scores over the median sup norm of a row's gradient
 UNITS_PER_FEATURE = 150.0  # units times mu for each feature that is kept by default
 NORM_LEVEL = 0.65  # quantile of the row norms on the support at which rows are clipped
@@ -141,7 +141,7 @@ def fit_on_support(
 
 
 def spread_out(theta: np.ndarray, support: np.ndarray, records: PrivateRecords) -> np.ndarray:
-    """Return all coefficients: those of the support, and 0 for the others."""
+    """Return all coefficients: the support's, and 0 for the others."""
     full = np.zeros((records.n_parameters, *theta.shape[1:]))
     full[support] = theta[: len(support)]
     full[records.n_features :] = theta[len(support) :]

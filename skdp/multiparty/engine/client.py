@@ -1,4 +1,4 @@
-"""What an owner does in a round: it shares its integers among the servers and reads the opened sum."""
+"""An owner's part of a round: it shares its integers among the servers and reads the opened sum."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What the loopback engine tells its servers: commands of fixed length, and how a connection says whose it is."""
+"""Messages of the loopback engine to its servers: commands of fixed length, and a connection's greeting."""
 
 import asyncio
 import hmac
@@ -18,7 +18,7 @@ _GREETING = struct.Struct(f"<{TOKEN_BYTES}sI")
 
 
 class FrameKind(IntEnum):
-    """What a server is to do."""
+    """A command to a server."""
 
     LAY_GAUSSIAN = 1
     LAY_LAPLACE = 2
@@ -65,7 +65,7 @@ class Command(NamedTuple):
 
 
 class Traffic(NamedTuple):
-    """What a party has sent so far."""
+    """Traffic that a party has sent so far."""
 
     sent_bytes: int
     sent_frames: int

@@ -33,7 +33,7 @@ async def exchange(
 
 
 def elements_from(link: Link, payload: bytes, size: int) -> Elements:
-    """The field elements that a peer sent; what is none, or another number of them, is the peer's error."""
+    """The field elements that a peer sent; other bytes, or another number of elements, are the peer's error."""
     try:
         return from_bytes(payload, size)
     except ValueError:

@@ -6,9 +6,10 @@ modulo p makes the reduction one addition.
 
 No sum overflows. An owner's integer is an int64, at most 2^63 in absolute value. With at most 2^20 owners their
 sum is at most 2^83. A server's noise is at most 13.25 * 2^40 + 1 < 2^44 (the samplers' largest scale and
-half-width), so that of at most 2^4 servers is below 2^48. Noise from bits is one value of all servers together. It
-has at most 46 digits (`laplace_bits`, at the scale 2^40), so it is at most 2^46. The whole is below 2^84 < p / 2 =
-2^88 - 1/2: the element that represents the sum tells its sign, and `to_int64` reduces the integer modulo 2^64.
+cut-off), so the noise of at most 2^4 servers is below 2^48. Noise from bits is one value of all servers
+together. It has at most 46 digits (`laplace_bits`, at the scale 2^40), so it is at most 2^46. The whole is below
+2^84 < p / 2 = 2^88 - 1/2: the element that represents the sum tells its sign, and `to_int64` reduces the integer
+modulo 2^64.
 """
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from skdp.privacy.noise import KeyStream
 
 PRIME = 2**89 - 1
-BYTES = 12  # of an element in a message
+BYTES = 12  # bytes of an element in a message
 
 Elements = NDArray[np.uint64]
 

@@ -1,9 +1,9 @@
-"""Discrete Laplace noise from random bits that no party knows: the constants, and what their error costs.
+"""Discrete Laplace noise from random bits that no party knows: the constants, and the cost of their error.
 
 A geometric variable G on 0, 1, 2, ... with P(G = g) ~ exp(-g / s) has independent binary digits: digit i is one
-with probability ``q_i = 1 / (1 + exp(2^i / s))``. A digit is one where a secret number of kappa_i random bits
-is below the public constant ``c_i = round(2^kappa_i q_i)``. With one more secret bit the noise is G or, as
-likely, -1 - G. So ::
+with probability ``q_i = 1 / (1 + exp(2^i / s))``. A digit is one where a secret number of kappa_i random bits is
+below the public constant ``c_i = round(2^kappa_i q_i)``. With one more secret bit the noise is G or, as likely,
+-1 - G, which gives ::
 
     P(noise = k) = C exp(-|k + 1/2| / s)    for every integer k, C = (1 - exp(-1 / s)) exp(1 / (2 s)) / 2,
 
@@ -12,16 +12,16 @@ geometric variables takes twice as many bits for noise around 0, and protects no
 
 Privacy
 -------
-Moving k by m changes |k + 1/2| by at most |m|. So added to integers of l1 sensitivity D, exact noise of scale
-``s = D / epsilon`` is epsilon-DP. What is drawn differs in two ways, and the release is not pure. Both go into
-(epsilon, delta) by `laplace_bits_numerical_error`.
+Exact noise of scale ``s = D / epsilon`` added to integers of l1 sensitivity D is epsilon-DP, because moving k by m
+changes |k + 1/2| by at most |m|. The noise that is drawn differs in two ways, and the release is not pure. Both go
+into (epsilon, delta) by `laplace_bits_numerical_error`.
 
 * *Digits.* ``kappa_i = 40 + ceil(-log2 q_i)``, so that the rounding of c_i moves q_i, and 1 - q_i >= q_i, by at
   most 2^-41 of itself. The log-errors of all digits add up; the sum is computed for the very constants.
-* *Cut-off.* There are digits until 2^n >= 64 s. With exact digits G is then a geometric variable, given that it
-  is below 2^n: every probability is larger by the factor 1 / (1 - exp(-2^n / s)), a log-error below 2^-92. On a
+* *Cut-off.* There are digits until 2^n >= 64 s. With exact digits G is then a geometric variable, given that it is
+  below 2^n: every probability is larger by the factor 1 / (1 - exp(-2^n / s)), a log-error below 2^-92. On a
   neighbouring data set the same output needs another noise, different by at most epsilon s in all entries
-  together. So all outputs but a probability of ``exp(epsilon - 64)`` a value can be drawn on both.
+  together: all outputs but a probability of ``exp(epsilon - 64)`` a value can be drawn on both.
 
 References
 ----------
@@ -39,10 +39,10 @@ LAPLACE_SCALES = (2.0**14, 2.0**40)
 """Scales, in units of the grid, for which noise is made of bits."""
 
 UNNOTICED = "one server that alters one message of mpyc's secret bits removes the noise, and nobody notices"
-"""What Laplace noise rests on: `mpyc_bits` says why."""
+"""Assumption of the Laplace noise; the reason is in `mpyc_bits`."""
 
 _GUARD = 40  # bits of a digit's constant beyond its first one
-_SCALES = 64  # that the digits reach
+_SCALES = 64  # the digits reach at least this many scales of the noise
 _CUT_OFF = 2.0**-92  # bound on the log-error of the cut-off
 _PRECISION = 80  # decimal places; a constant has at most 56 significant ones
 
@@ -103,7 +103,7 @@ def log_error(scale: float) -> float:
 
 
 def laplace_bits_numerical_error(n_values: int, scale: float, epsilon: float) -> tuple[float, float]:
-    """What ``n_values`` values made of bits add to (epsilon, delta) of a release.
+    """Additions to (epsilon, delta) of a release for the error in ``n_values`` values made of bits.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def laplace_bits_numerical_error(n_values: int, scale: float, epsilon: float) ->
     numerical_error : tuple of float
         Both data sets' probabilities carry the error, hence the factor 2 in epsilon.
     """
-    # What is drawn beyond the cut-off of a neighbour carries the digits' error as well: far below the 1 % here.
+    # Noise beyond the cut-off of a neighbour carries the digits' error as well: far below the 1 % here.
     far = 1.01 * exp(min(0.0, epsilon - _SCALES))
     return 2 * n_values * log_error(scale), n_values * far
 

@@ -20,7 +20,7 @@ __all__ = ["LoopbackEngine"]
 Integers = NDArray[np.int64]
 
 _FAILED = "the protocol has failed before; start the engine again"
-_MOST_OWNERS = 2**20  # for which `field` proves that no sum overflows
+_MOST_OWNERS = 2**20  # most owners for which `field` proves that no sum overflows
 
 
 class LoopbackEngine:
@@ -116,18 +116,18 @@ class LoopbackEngine:
         return self
 
     def __reduce__(self) -> tuple[object, ...]:
-        """What is pickled is an engine of the same settings that is not running: connections stay here."""
+        """Pickle an engine of the same settings that is not running: connections stay here."""
         return _stopped, (self.n_owners, self.n_servers, self.rounds, self.deadline)
 
     # ---------------------------------------------------------------- releases
 
     @property
     def surplus(self) -> float:
-        """Standard deviation of all servers' Gaussian noise over that of the honest ones."""
+        """Standard deviation of the Gaussian noise of all servers over the noise of the honest servers."""
         return share_surplus(self.n_servers, self.n_servers - self.threshold)
 
     def ready(self, opening: Opening) -> None:
-        """Refuse what cannot be opened, and lay the noise of the next opening if it is not laid.
+        """Refuse an impossible opening, and lay the noise of the next opening if it is not laid.
 
         Raises
         ------
@@ -229,7 +229,7 @@ class LoopbackEngine:
         self._prepare(Command(FrameKind.LAY_LAPLACE, rounds, n_values, scale))
 
     def traffic(self) -> Traffic:
-        """What all parties have sent up to the end of the last command: bytes of payload, and frames."""
+        """Traffic of all parties up to the end of the last command: bytes of payload, and frames."""
         return self._running().traffic
 
     # ---------------------------------------------------------------- inside
@@ -261,7 +261,7 @@ class LoopbackEngine:
             share_std(scale, self.n_servers - self.threshold)
 
     def _lay(self, laplace: bool, n_values: int, scale: float) -> None:
-        """Lay the noise of `rounds` openings where that of the next one is not laid."""
+        """Lay the noise of `rounds` openings, unless the noise of the next opening is laid already."""
         if self._failed:
             raise RuntimeError(_FAILED)
         if not self._laid[laplace, n_values, scale]:

@@ -2,18 +2,18 @@
 
 All secrets here are shares of degree t among the k servers: of random bits, of digits, of the noise. No bit of a
 value is opened, and nobody knows one: mpyc opens squares of random numbers, which tell nothing of a root's sign,
-and products are shared anew. So the noise is that of the honest servers whatever t servers know, with no surplus.
+and products are shared anew. Whatever t servers know, the noise has its full scale, with no surplus.
 
 **That holds where every server follows the protocol, and nobody notices where one does not.** The opened squares
 are products of shares, so they have degree 2t: k = 2t + 1 shares give one number each time, and none is left to
 compare. A server that sees the others' shares first opens any number it wants in place of a square. Then a "random
-bit" is one of two numbers of its choice: (1 +- (1 + 2^65)) / 2, say, for a sign. So the opened sum has a copy of
+bit" is one of two numbers of its choice, (1 +- (1 + 2^65)) / 2, say, for a sign, and the opened sum has a copy of
 the noise above its lower 64 bits, which are all that owners get (`tests/multiparty/test_laplace_attack.py`).
 Products that are shared anew have no redundancy either. The noise of Gaussian releases does not rest on that: its
 shares and its openings have degree t.
 
 The numbers below a public constant are found bit by bit from the lowest. Let r be the next bit of the random
-number, c that of the constant, and b tell whether the bits before it are below the constant's. Then ::
+number, c the next bit of the constant, and b tell whether the bits before it are below the constant's. Then ::
 
     b' = 1 - r + r b   where c = 1,        b' = b - r b   where c = 0.
 
@@ -66,8 +66,8 @@ async def lay_laplace_noise(
     batch : int, default=0
         Which offline phase of this protocol run it is; the same for all servers.
     bits : int, default=2**18
-        How many random bits are made at once; a message has 12 bytes for each. At least those of one value are.
-        The same for all servers.
+        How many random bits are made at once, at least the bits of one value; a message has 12 bytes for each. The
+        same for all servers.
 
     Returns
     -------
@@ -139,5 +139,5 @@ async def _block(digits: tuple[Digit, ...], n_values: int, runtime: Any) -> NDAr
         below = (chosen * one + (1 - chosen) * zero) % elements.modulus
     weights = np.array([[2**i] for i in order], dtype=object)
     size = (weights * below).sum(axis=0)
-    turned = await runtime._reshare(elements.array(signs * (2 * size + 1)))  # of size + 1/2, twice
+    turned = await runtime._reshare(elements.array(signs * (2 * size + 1)))  # twice size + 1/2, with the sign
     return (size - turned.value) % elements.modulus

@@ -1,6 +1,6 @@
 """Carries mpyc's messages over links: mpyc runs in a thread and an event loop of its own.
 
-So an error of mpyc, which stops its loop, stops nothing else, and long computations do not hold up the links.
+An error of mpyc, which stops its loop, thus stops nothing else, and long computations do not hold up the links.
 """
 
 import asyncio
@@ -97,7 +97,7 @@ class Post:
                 outbox.put_nowait(b"")
 
     async def _send(self, peer: int) -> None:
-        """Send what mpyc has for a peer, until its work ends."""
+        """Send mpyc's messages to a peer, until its work ends."""
         tag, message = self.first_tag, b"-"
         while message:
             message = await self.outboxes[peer].get()
@@ -105,7 +105,7 @@ class Post:
             tag += 1
 
     async def _receive(self, peer: int) -> None:
-        """Hand mpyc what a peer sends, until the peer's work ends."""
+        """Hand mpyc a peer's messages, until the peer's work ends."""
         tag, link = self.first_tag, self.servers[peer]
         while message := await link.receive(tag):
             size = (len(message) - LABEL_BYTES) // BYTES
@@ -122,10 +122,10 @@ class Post:
 
 
 class _Box:
-    """What mpyc takes for a connection: messages by its label. Lives in mpyc's thread.
+    """The object that mpyc takes for a connection: messages by its label. Lives in mpyc's thread.
 
-    In the two protocols that are used, servers send each other messages of one length under one label. So a
-    message of another length than one's own is the peer's error, and is found before mpyc reads it.
+    In the two protocols that are used, servers send each other messages of one length under one label. A message
+    of another length than one's own is the peer's error, and is found before mpyc reads it.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, put: Callable[[bytes], None]) -> None:
@@ -179,7 +179,7 @@ async def _end_of(thread: "asyncio.Task[T]") -> None:
 
 
 def _close(loop: asyncio.AbstractEventLoop) -> None:
-    """End what mpyc left in its loop; that is something only where the work was stopped."""
+    """End the tasks that mpyc left in its loop; there are some only where the work was stopped."""
     loop.set_exception_handler(lambda *_: None)
     tasks = asyncio.all_tasks(loop)
     for task in tasks:

@@ -1,12 +1,12 @@
 """mpyc inside a server: its runtime, built by hand, over messages that somebody else carries.
 
-What mpyc 0.11 does by itself, and what happens here instead:
+Behaviour of mpyc 0.11, and its replacement here:
 
 * Importing ``mpyc.runtime`` reads ``sys.argv`` and may start processes. It is imported with an argv of our own.
 * Arrays travel through ``pickle``, so a peer could run code here. The module's ``pickle`` is replaced by
   `ElementCodec`, which knows field elements of fixed length and nothing else.
-* A party's number is what it says, payloads may have 4 gigabytes, and nothing has a deadline. None of mpyc's
-  sockets is opened: messages travel over the links of `skdp.multiparty.transport`.
+* A party chooses its own number, payloads may have 4 gigabytes, and nothing has a deadline. None of mpyc's sockets
+  is opened: messages travel over the links of `skdp.multiparty.transport`.
 * An error stops the event loop. The runtime has a thread and a loop to itself.
 * Keys of pseudorandom shares (PRSS, SHAKE-128) are made when a runtime is made, and are used with its program
   counter. Every run here has a new runtime and new keys of 128 bits from the operating system. A subset of
@@ -41,7 +41,7 @@ _MISSING = "secret random bits need mpyc: python -m pip install 'skdp[mpc]'"
 
 
 class ElementCodec:
-    """What stands in the place of ``pickle`` in ``mpyc.runtime``: arrays of field elements, 12 bytes each."""
+    """Replacement of ``pickle`` in ``mpyc.runtime``: arrays of field elements, 12 bytes each."""
 
     @staticmethod
     def dumps(elements: Iterable[int]) -> bytes:

@@ -1,13 +1,13 @@
 """Gaussian noise that no t servers know: every server draws a share of it.
 
-Each of k servers draws round(N(0, s^2)) with ``s^2 = sigma^2 / (k - t)``. Up to t servers may tell what they
-drew: the other k - t shares alone are noise of variance sigma^2. Nobody can leave that surplus out, since
-nobody knows who is honest. All k shares together have the variance ``k / (k - t) sigma^2``: 22 % more standard
-deviation than one drawer would need at t = 1 of 3, 29 % at t = 2 of 5.
+Each of k servers draws round(N(0, s^2)) with ``s^2 = sigma^2 / (k - t)``. Up to t servers may tell their draws:
+the other k - t shares alone are noise of variance sigma^2. All k shares together have the variance ``k / (k - t)
+sigma^2``: 22 % more standard deviation than one drawer would need at t = 1 of 3, 29 % at t = 2 of 5. Nobody can
+leave this surplus out, since nobody knows who is honest.
 
 Privacy
 -------
-Whoever knows t of the shares subtracts them. What is left is ``x + R_1 + ... + R_j`` with an integer vector x and
+Whoever knows t of the shares subtracts them. The rest is ``x + R_1 + ... + R_j`` with an integer vector x and
 ``j = k - t`` independent rounded Gaussians. It is, up to a factor, a post-processing of the Gaussian mechanism.
 
 *Two shares.* Let R_1 = round(N(0, s^2)), R_2 = round(N(0, r^2)), v^2 = s^2 + r^2, and phi_s the density. Then ::
@@ -15,8 +15,8 @@ Whoever knows t of the shares subtracts them. What is left is ``x + R_1 + ... + 
     P(R_1 + R_2 = n) = integral over u, w in [-1/2, 1/2] of sum_a phi_s(a + u) phi_r(n - a + w)
 
 and ``phi_s(z) phi_r(m - z) = phi_v(m) phi_tau(z - m s^2 / v^2)`` with ``tau = s r / v``. A sum of phi_tau over all
-integers, moved by whatever, lies within ``1 +- e``, ``e = 2 sum_{h >= 1} exp(-2 pi^2 tau^2 h^2)`` (Poisson's
-summation). So up to the factor 1 +- e ::
+integers, shifted by any number, lies within ``1 +- e``, ``e = 2 sum_{h >= 1} exp(-2 pi^2 tau^2 h^2)`` (Poisson's
+summation). Up to the factor 1 +- e this gives ::
 
     P(R_1 + R_2 = n) = integral of phi_v(y) B_2(y - n) dy
 
@@ -33,16 +33,16 @@ This rounding moves with an integer x: ``x + R_1 + ... + R_j`` is the random rou
 Every theorem on the Gaussian mechanism holds, also for batches and for adaptive releases; both data sets'
 probabilities carry the factors. At s = 512, the least that `open` accepts, the factor is 1 +- exp(-2.5 million).
 
-*What the sampler adds.* A share is drawn with a log-error of 2^-50, up to 13.25 s, and a probability of 2^-100 is
+*Error of the sampler.* A share is drawn with a log-error of 2^-50, up to 13.25 s, and a probability of 2^-100 is
 treated wrongly (`skdp.privacy.noise`). The log-errors of j shares add up. The cut-off has two effects on a sum n:
 
-* Let |n| <= 10.5 sigma. A share beyond 13.25 s is missing from the sum over all ways to make n. Given the sum,
-  it is Gaussian with mean n / j, at most 10.5 s / sqrt(j), and variance s^2 (1 - 1/j). So all its ways are a
-  part of at most j 2 Q((13.25 - 10.5 / sqrt j) / sqrt(1 - 1/j)) <= 2^-49 j (2 <= j <= 4) of the whole.
+* Let |n| <= 10.5 sigma. A share beyond 13.25 s is missing from the sum over all ways to make n. Given the sum, it
+  is Gaussian with mean n / j, at most 10.5 s / sqrt(j), and variance s^2 (1 - 1/j): all its ways are a part of at
+  most j 2 Q((13.25 - 10.5 / sqrt j) / sqrt(1 - 1/j)) <= 2^-49 j (2 <= j <= 4) of the whole.
 * Sums beyond 10.5 sigma count as if they were wrong. On a neighbouring data set the same output needs another
-  noise, different by at most sigma / noise_multiplier. So all outputs but a probability of
-  ``erfc((10.4 - 1 / noise_multiplier) / sqrt 2)`` a value are within 10.5 sigma on both; the 0.1 covers what
-  rounding moves, j / 2 units.
+  noise, different by at most sigma / noise_multiplier: all outputs but a probability of
+  ``erfc((10.4 - 1 / noise_multiplier) / sqrt 2)`` a value are within 10.5 sigma on both; the 0.1 covers the shift
+  by rounding, j / 2 units.
 
 References
 ----------
@@ -60,8 +60,8 @@ LEAST_SHARE = 512.0
 
 # A sum of shares counts up to this many sigma. A choice: the two errors that it weighs are both negligible here.
 _REACH, _ROUNDED_REACH = 10.5, 10.4
-# Ways to make a sum within the half-width that a cut-off share misses: at most 2^-52.3 a share; the rest is
-# for rounding.
+# Part of the ways to make a sum below `_REACH` that the cut-off of a share misses: at most 2^-52.3 a share; the
+# rest is for rounding.
 _MISSING = 2.0**-49
 # The factor of the convolution is far below the least float; this is charged in its place.
 _LEAST_ERROR = 2.0**-1000
@@ -73,7 +73,7 @@ def share_std(sigma: float, n_honest: int) -> float:
     Raises
     ------
     ValueError
-        If the share is outside of what the sampler draws, or below `LEAST_SHARE`.
+        If the share is outside of the sampler's range, or below `LEAST_SHARE`.
     """
     std = sigma / sqrt(n_honest) * (1 + 2.0**-50)
     if not LEAST_SHARE <= std <= SIGMA_RANGE[1]:
@@ -118,7 +118,7 @@ def convolution_error(stds: list[float]) -> float:
 
 
 def gaussian_shares_numerical_error(n_values: int, noise_multiplier: float, n_honest: int) -> tuple[float, float]:
-    """What ``n_values`` sums of ``n_honest`` shares add to (epsilon, delta) of a release.
+    """Additions to (epsilon, delta) of a release for the error in ``n_values`` sums of ``n_honest`` shares.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def gaussian_shares_numerical_error(n_values: int, noise_multiplier: float, n_ho
     noise_multiplier : float > 0
         sigma over the l2 sensitivity.
     n_honest : int in 2 .. 4
-        Shares that half-width sigma.
+        Number of shares whose sum has the standard deviation sigma.
 
     Returns
     -------

@@ -187,7 +187,7 @@ def _clean(
     loop: asyncio.AbstractEventLoop,
     thread: threading.Thread,
 ) -> None:
-    """End what is left: a server ends when its standard input closes, and is killed if it does not."""
+    """End the remaining servers: a server ends when its standard input closes, and is killed if it does not."""
     for process in processes:
         for stream in (process.stdin, process.stdout):
             if stream is not None:
@@ -224,7 +224,7 @@ def _allow_files(needed: int) -> None:
     except ImportError:  # Windows has no such limit
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed += 256  # for what else is open; a choice, not tuned
+    needed += 256  # for all other open files; a choice, not tuned
     if soft != resource.RLIM_INFINITY and soft < needed:
         if hard != resource.RLIM_INFINITY and hard < needed:
             raise ValueError(

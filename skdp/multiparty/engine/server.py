@@ -1,4 +1,4 @@
-"""What a server does: it lays noise in shares, adds the owners' shares to it, and opens the noisy sum.
+"""A server's part of a round: it lays noise in shares, adds the owners' shares to it, and opens the noisy sum.
 
 Offline, once for all rounds, since noise does not depend on data: every server draws its part of the noise and
 shares it among the servers (`lay_gaussian_noise`). Online, in every round (`serve_round`):
@@ -9,10 +9,10 @@ shares it among the servers (`lay_gaussian_noise`). Online, in every round (`ser
    owner.
 
 Secrecy. The t servers that may be corrupted, together with any owners, see t shares of every honest owner's
-integers and of every honest server's noise, which are uniform, and all shares of the sum. Those lie on one
-polynomial of degree t: its value at 0 is the output, its values at the corrupted servers are sums of what these
-hold. So t + 1 values that they know determine all they see: the output and their own uniform numbers, and
-nothing else.
+integers and of every honest server's noise, which are uniform, and all shares of the sum. The shares of the sum
+lie on one polynomial of degree t: its value at 0 is the output, its values at the corrupted servers are sums of
+shares that these servers hold. These t + 1 values determine all they see, which is the output, their own uniform
+numbers, and nothing else.
 """
 
 from collections.abc import Mapping, Sequence

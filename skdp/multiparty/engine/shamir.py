@@ -48,7 +48,7 @@ def recombine(shares: Sequence[Elements], threshold: int) -> Elements:
     Raises
     ------
     Contradiction
-        If the shares are not those of one polynomial of degree ``threshold``.
+        If the shares do not lie on one polynomial of degree ``threshold``.
     """
     t = threshold
     differences = [(-1) ** j * comb(t + 1, j) for j in range(t + 2)]

@@ -1,6 +1,6 @@
 """One process of several data owners: a public plan, pinned keys, mutual TLS, and a ledger of its own.
 
-What happens in ``skdp party``, in this order:
+Steps of ``skdp party``, in this order:
 
 1. `plan.read_plan` reads and checks the TOML file that the parties agreed on: a `Plan`.
 2. `planned.planned_opening` fits the plan's estimator to nobody's records. It ends at its first opening: the

@@ -63,7 +63,7 @@ class Bridge:
         self._thread = threading.Thread(target=self._work, name="skdp-party", daemon=True)
         self._signals: list[int] = []
         self._interrupted = False
-        # Of the call that waits. A handler may `put` into a SimpleQueue, whatever the interrupted code holds.
+        # Wakes the call that waits. A handler may `put` into a SimpleQueue, whatever the interrupted code holds.
         self._wake: SimpleQueue[object] = SimpleQueue()
 
     def call(self, coroutine: Coroutine[object, object, T]) -> T:
@@ -114,8 +114,8 @@ class Bridge:
 async def _end_tasks() -> None:
     """Let every task end before its loop is closed.
 
-    A call that was interrupted has been cancelled, and may still tell the other parties why it ends. So it has
-    some seconds before what is left is cancelled once more.
+    A call that was interrupted has been cancelled, and may still tell the other parties why it ends. It has some
+    seconds for this before all remaining tasks are cancelled once more.
     """
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     if tasks:
@@ -139,9 +139,9 @@ class NetworkEngine:
 
     Notes
     -----
-    `terms` is what this party announced; None before that. Every wait has a deadline: of the data until all
-    parties are ready, of a round afterwards. The keys of the shares and of this party's part of the noise come
-    from the operating system.
+    `terms` are the terms that this party announced; None before. Every wait has a deadline: the plan's ``data``
+    until all parties are ready, its ``round`` afterwards. The keys of the shares and of this party's part of the
+    noise come from the operating system.
     """
 
     def __init__(self, bridge: Bridge, network: Network, plan: Plan) -> None:
@@ -179,7 +179,7 @@ class NetworkEngine:
 
     @property
     def surplus(self) -> float:
-        """Standard deviation of all servers' Gaussian noise over that of the honest ones."""
+        """Standard deviation of the Gaussian noise of all servers over the noise of the honest servers."""
         return share_surplus(self._plan.n_servers, self._plan.n_servers - self._plan.threshold)
 
     def numerical_error(self, n_values: int, noise_multiplier: float) -> tuple[float, float]:
@@ -244,7 +244,7 @@ class NetworkEngine:
         return opened
 
     def _agree(self, opening: Opening) -> None:
-        """Tell all parties this one's terms, and refuse others. The largest scale is that of the noise."""
+        """Tell all parties this party's terms, and refuse other terms. The noise has the largest scale of all."""
         mine = PlanTerms(opening)
         self.terms, self._scale = mine, opening.scale
 
@@ -276,7 +276,7 @@ class NetworkEngine:
         return await open_as_owner(servers, mine, self._input_keys, number=self._number)
 
     async def _lay(self, n_values: int, noise: str) -> None:
-        """Lay the noise of some rounds, as a server, where that of the next one is not laid."""
+        """Lay the noise of some rounds, as a server, unless the noise of the next round is laid already."""
         if not self._laid:
             lay = self._lay_gaussian if noise == "gaussian" else self._lay_laplace
             self._laid = await lay(n_values, self._scale)

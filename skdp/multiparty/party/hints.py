@@ -1,4 +1,4 @@
-"""What people should know of a plan that is allowed: it can run, and may be a mistake."""
+"""Hints on a plan that is allowed: it can run, and may be a mistake."""
 
 from skdp.multiparty.party.plan import Plan, recommended_round
 

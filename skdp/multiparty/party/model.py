@@ -115,9 +115,9 @@ def load_model(path: str | os.PathLike[str]) -> Pipeline:
     -----
     The model of the pipeline has no ``privacy_``: the report is a file of its own, ``ID.NAME.report.json``.
 
-    ``row_norm`` scales the rows of a fit. Rows that are predicted keep their length: the predictions are those of
-    the same estimator fitted in one process, after the same bounds. So where most rows are longer than
-    ``row_norm``, probabilities are more extreme than those that the fit saw.
+    ``row_norm`` scales the rows of a fit. Rows that are predicted keep their length, and the same estimator fitted
+    in one process, after the same bounds, gives the same predictions. Where most rows are longer than
+    ``row_norm``, probabilities are more extreme than in the fit.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def load_model(path: str | os.PathLike[str]) -> Pipeline:
 
 
 def model_document(model: Any) -> dict[str, object]:
-    """What of a fitted estimator stands in the file of a model, beside its plan."""
+    """The attributes of a fitted estimator in the file of a model, beside its plan."""
     return {
         "classes": model.classes_.tolist() if is_classifier(model) else None,
         "coef": np.asarray(model.coef_).tolist(),

@@ -1,7 +1,7 @@
 """The plan: everything public that the parties of a run agree on before any of them reads a record.
 
-`skdp.multiparty.party` says what happens to it, step by step. It is not the `skdp.base.plan.FitPlan` that each
-party's fit then makes.
+`skdp.multiparty.party` describes its use, step by step. It is not the `skdp.base.plan.FitPlan` that each party's
+fit then makes.
 
 A plan is a TOML file. It is public and complete: the estimator and its parameters, the columns with their
 public bounds, the classes, the number of units of every owner, the budget, the servers, addresses,
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from skdp.multiparty.multiparty_fit import MultipartyFit
     from skdp.multiparty.owners import OwnRecords
 
-PROTOCOL = 2  # of the frames; raised when an old party could misread a new one
-# What the run sets itself: they are no choice of a plan.
+PROTOCOL = 2  # version of the frames; raised when an old party could misread a new one
+# Parameters that the run sets itself: they are no choice of a plan.
 _NOT_IN_A_PLAN = {"engine", "accountant", "random_state", "classes", "callback", "verbose"}
 _LARGEST_PAYLOAD = 2**31  # bytes; a frame's length has four
 # Seconds that one value of Laplace noise takes: measured on two busy cores, and less than any machine needs.
 USUAL_SECONDS, LEAST_SECONDS = 0.06, 0.005
-COMPILE_SECONDS = 60.0  # that a first round may take on a busy machine, whatever its noise
-_LONGEST = 7 * 24 * 3600.0  # seconds that a deadline may be long
+COMPILE_SECONDS = 60.0  # most seconds of a first round on a busy machine, whatever its noise
+_LONGEST = 7 * 24 * 3600.0  # longest deadline, in seconds
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Plan:
     estimator : str
         Public name of a class of `skdp.multiparty`.
     parameters : dict
-        Of the estimator, without what a run sets itself.
+        Of the estimator, without the parameters that a run sets itself.
     features : tuple of Feature
     target : str
         Name of the column of y.
@@ -138,12 +138,12 @@ class Plan:
 def make_estimator(
     name: str, parameters: Mapping[str, object], classes: Sequence[object] | None, **more: object
 ) -> "MultipartyFit":
-    """An unfitted estimator, from what a plan says of it.
+    """An unfitted estimator, from its name and parameters in a plan.
 
     Raises
     ------
     PlanError
-        If the name is not that of an estimator of several owners.
+        If no estimator of several owners has this name.
     """
     given = {key: tuple(value) if isinstance(value, list) else value for key, value in parameters.items()}
     if classes is not None:
@@ -177,7 +177,7 @@ def parse_plan(document: Mapping[str, object]) -> Plan:
     Raises
     ------
     PlanError
-        Names the key, and says what it must be.
+        Names the key and its valid values.
     """
     top = TomlTable("the plan", document)
     plan_id, version = top.name("id"), top.text("skdp")

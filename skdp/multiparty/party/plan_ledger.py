@@ -23,7 +23,7 @@ class LedgerFull(PrivacyBudgetExceeded):
 
 
 class PlanLedger(BudgetAccountant):
-    """An accountant whose fits are those of one plan, which runs once.
+    """An accountant for the fits of one plan, which runs once.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class PlanLedger(BudgetAccountant):
         Raises
         ------
         LedgerFull
-            If the ledger does not hold the plan; the message says what is left and what to do.
+            If the ledger does not hold the plan; the message names the remaining budget and the repair.
         PlanRunsOnce
             If the plan is charged already.
         """

@@ -1,8 +1,8 @@
-"""What a plan makes every party do, computed from the plan alone: the noise, the grid, the number of rounds.
+"""The terms of a run, computed from the plan alone: the noise, the grid, the number of rounds.
 
 The fit itself is asked: it gets nobody's records, and an engine that stops it where it would wait for the other
-parties. Its own plan (`skdp.base.plan.FitPlan`) is made by then, from the parties' numbers of units alone.
-So what is printed before a run is what the run announces to the others and what its report has.
+parties. Its own plan (`skdp.base.plan.FitPlan`) is made by then, from the parties' numbers of units alone. The
+terms that are printed before a run are therefore the terms that the run announces and reports.
 """
 
 import warnings
@@ -25,7 +25,7 @@ class _Known(Exception):
 
 
 class _Asked(NetworkEngine):
-    """An engine without connections that keeps what it is asked for."""
+    """An engine without connections that keeps the opening it is asked for."""
 
     opening: Opening | None = None
 
@@ -80,7 +80,7 @@ def noise_text(plan: Plan, opening: Opening) -> str:
 
 
 def summary(plan: Plan) -> dict[str, Any]:
-    """What people should read of a plan before they run it.
+    """The summary of a plan that people should read before they run it.
 
     Returns
     -------

@@ -1,11 +1,11 @@
 """One party from its plan to its model.
 
-The order is the guarantee. Plan and keys come first. Connections and hellos follow, so that all plans are the
-same before any data are read. Then the data are read and checked. Then the fit reserves the budget in this
-party's own ledger, computes its first statistic, and waits until all parties are ready and the servers have laid
-noise. Then it commits the charge to disk, and only then lets the first share of its input go. Before that commit
-a failure of whatever kind spends nothing. After it the whole plan is spent, output or not. Whoever stops learns
-which of the two it was, from what this process did and from the file together (`PlanLedger.what_was_spent`).
+The order is the guarantee. Plan and keys come first. Connections and hellos follow, so that all plans are the same
+before any data are read. Then the data are read and checked. Then the fit reserves the budget in this party's own
+ledger, computes its first statistic, and waits until all parties are ready and the servers have laid noise. Then
+it commits the charge to disk, and only then lets the first share of its input go. Before that commit a failure of
+whatever kind spends nothing. After it the whole plan is spent, output or not. Whoever stops learns which of the
+two it was, from this process and the file together (`PlanLedger.what_was_spent`).
 """
 
 import json
@@ -37,7 +37,7 @@ from skdp.multiparty.transport.tls import Identity, connect_all, listen_on
 
 @dataclass(frozen=True)
 class Options:
-    """What one party adds to the plan.
+    """One party's additions to the plan.
 
     Attributes
     ----------
@@ -140,7 +140,7 @@ def _prepared(options: Options, say: Callable[[str], None]) -> tuple[Plan, PlanL
 
 
 def _add_hints(error: BaseException, options: Options, plan: Plan) -> None:
-    """Say what people do whose plans, versions or noise differ."""
+    """Add the repair for plans, versions or noise that differ."""
     if not isinstance(error, PartyError):
         return
     if error.reason in (Reason.VERSION, Reason.TERMS):
@@ -193,7 +193,7 @@ def _fit(
 
 
 def _stopped(bridge: Bridge, network: Network, plan: Plan, error: BaseException) -> BaseException:
-    """Tell the others, and return what went wrong: this party's own error, or the party that failed first."""
+    """Tell the others, and return the error: this party's own error, or the party that failed first."""
     for kind, reason in ((DataError, Reason.DATA), (LedgerFull, Reason.LEDGER)):
         if isinstance(error, kind):
             me = plan.parties[network.own].name
@@ -300,7 +300,7 @@ def _write(folder: Path, plan: Plan, index: int, model: PrivateFit, compared: st
 
 
 def _report(plan: Plan, model: PrivateFit, compared: str) -> dict[str, object]:
-    """The report of the fit, and what this party's ledger cannot know."""
+    """The report of the fit, and the facts that this party's ledger cannot know."""
     unit = plan.parameters["unit"]
     report: dict[str, Any] = model.privacy_.to_dict()
     charged = (

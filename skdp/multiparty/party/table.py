@@ -1,8 +1,8 @@
 """A party's own records, read from a file and checked against the plan.
 
-Every check is of one record, or of the public number of units. A message names the column and what kind of thing
-is wrong, how many rows have it and which is the first, but never a cell. Numbers of rows are private too: a
-message is for the owner's own terminal. The other parties get a code that says "its data do not fit the plan".
+Every check is of one record, or of the public number of units. A message names the column, the kind of error, the
+number of rows that have it and the first of them, but never a cell. Numbers of rows are private too: a message is
+for the owner's own terminal. The other parties get a code that says "its data do not fit the plan".
 """
 
 import csv
@@ -92,7 +92,7 @@ def public_rows(X: NDArray[np.float64], features: Sequence[Feature]) -> NDArray[
     DataError
         If a column without bounds has a cell that is not finite.
     """
-    made = np.empty(X.shape)  # of one layout: sums depend on it in the last bit
+    made = np.empty(X.shape)  # in one layout: sums depend on the layout in the last bit
     for place, feature in enumerate(features):
         column = X[:, place]
         if feature.low is None or feature.high is None:
@@ -164,7 +164,7 @@ def _as_numbers(cells: Cells) -> NDArray[np.float64] | None:
 
 
 def _refuse(wrong: NDArray[np.bool_], what: str) -> None:
-    """Say what is wrong, in how many rows, and which is the first, if it is so in any."""
+    """Raise with the error, its number of rows and the first of them, if any row has it."""
     count = int(np.count_nonzero(wrong))
     if count:
         rows = "row" if count == 1 else "rows"

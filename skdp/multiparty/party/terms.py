@@ -1,13 +1,14 @@
-"""What the parties compare before anything is charged: the noise and the grid that each of them would use.
+"""The terms that the parties compare before anything is charged: the noise and the grid that each of them would
+use.
 
-The plan's hash says that all parties read the same text. What follows from that text is computed by each party, so
-it is compared, too: a party whose software or mathematical library computes something else would count other noise
-than the servers draw. Each party announces its terms to the servers, and each server to all owners, when the data
-are read and before the first noise is laid.
+The plan's hash says that all parties read the same text. Each party computes its terms from this text, so they are
+compared, too: a party whose software or mathematical library computes something else would count other noise than
+the servers draw. Each party announces its terms to the servers, and each server to all owners, when the data are
+read and before the first noise is laid.
 
-Two machines may differ in the last digits of a logarithm. So the width of the grid, the scale and the sensitivity
-may differ by `TOLERANCE`, relatively. The servers then draw noise of the largest scale that anybody announced:
-each party's claim, which counts its own scale, holds. All other terms must be equal.
+The width of the grid, the scale and the sensitivity may differ by `TOLERANCE`, relatively, because two machines
+may differ in the last digits of a logarithm. The servers then draw noise of the largest scale that anybody
+announced: each party's claim, which counts its own scale, holds. All other terms must be equal.
 """
 
 import hashlib
@@ -32,7 +33,7 @@ _LETTERS = 16  # of the digest of the sources: 64 bits find every mistake
 
 @cache
 def software() -> str:
-    """Version of skdp and a digest of its source files: what draws the noise, and what computes the claim.
+    """Version of skdp and a digest of its source files: the code that draws the noise and computes the claim.
 
     Returns
     -------
@@ -54,7 +55,7 @@ class BadTerms(ValueError):
 
 @dataclass(frozen=True)
 class PlanTerms:
-    """What one party would use for the openings to come.
+    """One party's terms for the openings to come.
 
     Attributes
     ----------
@@ -72,7 +73,7 @@ class PlanTerms:
 
     @staticmethod
     def unpack(payload: bytes) -> "PlanTerms":
-        """What `pack` wrote.
+        """The terms that `pack` wrote.
 
         Raises
         ------

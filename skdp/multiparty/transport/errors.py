@@ -1,4 +1,4 @@
-"""What can go wrong between parties, as codes: no text of a peer is ever shown."""
+"""Errors between parties, as codes: no text of a peer is ever shown."""
 
 import struct
 from enum import IntEnum
@@ -85,7 +85,7 @@ def pack_abort(reason: Reason, index: int | None) -> bytes:
 
 
 def unpack_abort(payload: bytes) -> tuple[Reason, int | None]:
-    """What `pack_abort` wrote; an unreadable one is an error of its sender, so ``(STOPPED, None)``."""
+    """The frame that `pack_abort` wrote; an unreadable one is an error of its sender, so ``(STOPPED, None)``."""
     try:
         code, index = _ABORT.unpack(payload)
         return Reason(code), None if index == NOBODY else index

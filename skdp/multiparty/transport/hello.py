@@ -1,4 +1,4 @@
-"""The first frame of a connection: protocol, version of skdp, hash of the plan, and what the connection is for."""
+"""The first frame of a connection: protocol, version of skdp, hash of the plan, purpose of the connection."""
 
 import struct
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _MAGIC = b"skdp"
 
 
 class Role(IntEnum):
-    """What the connecting side is on this connection. Who it is, its certificate says."""
+    """Role of the connecting side on this connection. Its certificate has its identity."""
 
     OWNER = 0
     SERVER = 1
@@ -23,7 +23,7 @@ class Role(IntEnum):
 
 @dataclass(frozen=True)
 class Hello:
-    """What two parties must have in common.
+    """The values that two parties must have in common.
 
     Attributes
     ----------
@@ -74,12 +74,12 @@ async def greet(link: BaseLink, hello: Hello, role: Role) -> Role:
         New and authenticated.
     hello : Hello
     role : Role
-        What this side tells; on the accepting side it means nothing.
+        The role of this side; without meaning on the accepting side.
 
     Returns
     -------
     Role
-        What the peer told.
+        The role of the peer.
 
     Raises
     ------

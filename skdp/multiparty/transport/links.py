@@ -50,7 +50,7 @@ class Link(Protocol):
 
 
 class BaseLink:
-    """What every link does alike: the deadline, the order of tags, and abort frames.
+    """The common part of all links: the deadline, the order of tags, and abort frames.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class BaseLink:
     deadline : float
         Seconds that `receive` waits for a frame; inf waits for ever.
     names : mapping of int to str, default={}
-        Names of all parties by number, for what a peer reports.
+        Names of all parties by number, for a peer's reports.
     """
 
     def __init__(self, peer: str, index: int, *, deadline: float, names: Mapping[int, str] | None = None) -> None:
@@ -106,7 +106,7 @@ class BaseLink:
             return None
 
     def _reported(self, payload: bytes) -> PartyError:
-        """What an abort frame of the peer says."""
+        """The error in an abort frame of the peer."""
         reason, index = unpack_abort(payload)
         blamed = "" if index is None else self.names.get(index, f"party {index}")
         if reason in (Reason.STOPPED, Reason.ENDED) and index is None:

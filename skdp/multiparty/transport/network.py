@@ -1,4 +1,4 @@
-"""All links of one party, and what is done on all of them: barriers, and the end."""
+"""All links of one party, and the calls that use all of them: barriers, and the end."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -53,10 +53,10 @@ class Network:
         ----------
         tag : int
         word : bytes, default=b""
-            What this party tells.
+            The message of this party.
         hear : callable, default=None
-            Called as ``hear(link, word)`` with what each other party told; what it raises ends the barrier. None
-            takes an empty word only.
+            Called as ``hear(link, word)`` with the word of each other party; an error that it raises ends the
+            barrier. None takes an empty word only.
         """
         listen = _hear_nothing if hear is None else hear
 
@@ -79,13 +79,13 @@ class Network:
     async def stop(self, error: BaseException) -> BaseException:
         """Tell everybody why this party stops, and close when they have read it.
 
-        A peer that hung up, or is late, may have stopped for another party's sake, and then has said so. So before
-        such a peer is blamed, all links are read for what was said.
+        A peer that hung up, or is late, may have stopped because another party did, and has told so. All links are
+        read for such a message before the peer is blamed.
 
         Returns
         -------
         BaseException
-            The cause: ``error``, or what a peer reported.
+            The cause: ``error``, or a peer's report.
         """
         if isinstance(error, PartyError) and error.reason in (Reason.LOST, Reason.LATE):
             error = await self._reported() or error

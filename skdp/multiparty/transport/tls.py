@@ -1,11 +1,11 @@
 """Mutual TLS 1.3 between parties that know each other by pinned certificates.
 
-A party's number is that of its certificate's SHA-256 fingerprint in the plan, on both sides of a connection.
-What a party says about itself decides nothing. A connecting party trusts one certificate, the expected one. An
-accepting party trusts those of the plan, and looks up the fingerprint of the one that was shown.
+A party's number is the place of its certificate's SHA-256 fingerprint in the plan, on both sides of a connection.
+A party's own statement about itself decides nothing. A connecting party trusts one certificate, the expected one.
+An accepting party trusts the certificates of the plan, and looks up the fingerprint of the one that was shown.
 
-Who connects to whom: every owner connects to every server; of two servers the one with the larger number connects
-to the other as a server too. So between two servers there are three connections, each with one purpose.
+Every owner connects to every server; of two servers the one with the larger number connects to the other as a
+server too. Between two servers there are thus three connections, each with one purpose.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from skdp.multiparty.transport.memory import memory_pair
 from skdp.multiparty.transport.network import Network
 
 _RETRY = 0.2  # seconds until a server that does not listen yet is tried again
-_HANDSHAKES = 64  # that may be under way at once, beyond three for every party
+_HANDSHAKES = 64  # handshakes that may be under way at once, beyond three for every party
 
 
 class Pinned(Protocol):
@@ -45,7 +45,7 @@ class Pinned(Protocol):
 
 @dataclass(frozen=True)
 class Identity:
-    """Who this process is, and what it must have in common with all others.
+    """Who this process is, and the values that it must share with all others.
 
     Attributes
     ----------
@@ -158,7 +158,7 @@ class _Calls:
             await _cancel(tasks)
 
     def raise_failure(self) -> None:
-        """Raise what went wrong: the first party that failed, else the first that is missing."""
+        """Raise the error: the first party that failed, else the first that is missing."""
         for index in sorted(self.failures):
             raise self.failures[index]
         missing = [index for index in self._others() if not self._is_connected(index)]

@@ -122,6 +122,6 @@ def windows_of(layer: Conv2D, input_shape: Shape) -> PoolingWindows:
     if layer.padding != "same":
         high, wide = as_pair(layer.padding, "padding", smallest=0)
         return PoolingWindows(size, stride, (high, high, wide, wide))
-    # As many zeros as ceil(n / step) windows need.
+    # There are as many zeros as ceil(n / step) windows need.
     high, wide = (max((-(-n // step) - 1) * step + k - n, 0) for n, k, step in zip(input_shape, size, stride))
     return PoolingWindows(size, stride, (high // 2, high - high // 2, wide // 2, wide - wide // 2))

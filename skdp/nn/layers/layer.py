@@ -1,4 +1,4 @@
-"""What a layer is: functions from a record's numbers to a record's numbers."""
+"""The base of all layers: functions from a record's numbers to a record's numbers."""
 
 from abc import ABC, abstractmethod
 from dataclasses import Field, fields, is_dataclass
@@ -23,26 +23,25 @@ class Layer(ABC):
     Notes
     -----
     **Duties.** The privacy of a fit rests on them. Each fit looks for breaches of the first four on made-up
-    records (`skdp.privacy.check_batch_independence`), in gradients and in outputs. It cannot find all of them. So
-    the report of a fit with layers of your own names the duties as an assumption.
+    records (`skdp.privacy.check_batch_independence`), in gradients and in outputs. It cannot find all of them: the
+    report of a fit with layers of your own names the duties as an assumption.
 
-    1. What a layer computes for a record is a function of this record and of the parameters alone, to the last
-       bit: not of other records, of its place among them, or of their number. Other records may hold NaN and
-       infinite numbers, and 0 times such a number is NaN. `skdp.nn.products.rows_times` is a product that keeps
-       this duty.
+    1. A layer's numbers for a record are a function of this record and of the parameters alone, to the last bit:
+       not of other records, of its place among them, or of their number. Other records may hold NaN and infinite
+       numbers, and 0 times such a number is NaN. `skdp.nn.products.rows_times` is a product that keeps this duty.
     2. Every call returns new arrays. A fit calls a layer from several threads at once, so calls share no work
        arrays, also none that stay inside of the layer.
     3. A layer writes into nothing that it was given: not into parameters, inputs or derivatives.
     4. No values make a layer raise, and each record keeps its row. An error tells of a record, and its message may
        show it.
     5. No values make a layer warn, print or log.
-    6. A layer keeps nothing of what it was given or computed after the call. What `backward` and
-       `record_gradients` need is returned by `forward`.
+    6. A layer keeps none of its inputs or results after the call. `forward` returns all that `backward` and
+       `record_gradients` need.
     7. Pieces hold plain arrays of NumPy or CuPy, of no subclass.
     """
 
     def __repr__(self) -> str:
-        """Return how to make this layer, without what is as by default."""
+        """Return the call that makes this layer, without parameters at their defaults."""
         own: tuple[Field[object], ...] = fields(self) if is_dataclass(self) else ()
         values = {field: getattr(self, field.name) for field in own}
         changed = [f"{f.name}={value!r}" for f, value in values.items() if value != f.default]
@@ -64,7 +63,7 @@ class Layer(ABC):
 
     @abstractmethod
     def forward(self, parameters: Parameters, x: Array) -> tuple[Array, Any]:
-        """Return the outputs of some records, and what the two functions below need of this call."""
+        """Return the outputs of some records, and a state of this call that the two functions below need."""
 
     @abstractmethod
     def backward(self, parameters: Parameters, state: Any, dy: Array) -> Array:
@@ -92,7 +91,7 @@ class Layer(ABC):
 
 
 def image_shape(input_shape: Shape) -> tuple[int, int, int]:
-    """Return ``input_shape``, which must be that of images."""
+    """Return ``input_shape``, which must be a shape of images."""
     if len(input_shape) != 3:
         raise ValueError("inputs must be images of shape (height, width, channels)")
     return input_shape[0], input_shape[1], input_shape[2]

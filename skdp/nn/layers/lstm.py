@@ -20,11 +20,12 @@ class LSTM(Layer):
     n_units : int
         Length of the states, >= 1.
     bidirectional : bool, default=False
-        Whether a second memory runs from the last token to the first. Its states stand behind those of the first.
+        Whether a second memory runs from the last token to the first. Its states stand behind the states of the
+        first.
 
     Notes
     -----
-    Records of shape (length, n_features + 1), as those of `Embedding`, become (length, n_units + 1), or (length,
+    Records of shape (length, n_features + 1), as `Embedding` returns, become (length, n_units + 1), or (length,
     2 * n_units + 1). A position whose last entry is at most 0.5 is padding: the memory passes over it, and gives
     zeros there.
 
@@ -33,7 +34,7 @@ class LSTM(Layer):
     gate, the new content and the output gate. The weights start uniformly within 1 / sqrt(n_units), the bias at 0,
     and at 1 for the forget gate, so that the memory begins by keeping (Jozefowicz et al., 2015).
 
-    Each record has matrix products of its own, and the steps are loops over its own units. So its numbers do not
+    Each record has matrix products of its own, and the steps are loops over its own units: its numbers do not
     depend on its place among others. In float32 tanh is a rational function that is off by about 3e-7.
 
     Examples
@@ -57,7 +58,7 @@ class LSTM(Layer):
 
     def shapes(self, input_shape: Shape) -> tuple[Shape, dict[str, Shape]]:
         if len(input_shape) != 2 or input_shape[1] < 2:
-            raise ValueError("inputs must be sequences of shape (length, n_features + 1), as those of Embedding")
+            raise ValueError("inputs must be sequences of shape (length, n_features + 1), as Embedding returns")
         n, names = int(self.n_units), self._names
         weight = (input_shape[1] + n, 4 * n)
         return (input_shape[0], len(names) * n + 1), dict.fromkeys(names, weight)

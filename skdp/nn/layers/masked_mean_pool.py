@@ -11,7 +11,7 @@ from skdp.nn.sequences import pool_backward, pool_forward
 class MaskedMeanPool(Layer):
     """Mean over the tokens of each record; zeros for a record without any.
 
-    Records of shape (length, n_features + 1), as those of `Embedding` and `LSTM`, become (n_features,). A position
+    Records of shape (length, n_features + 1), as `Embedding` and `LSTM` return, become (n_features,). A position
     whose last entry is at most 0.5 is padding.
 
     Examples
@@ -24,7 +24,7 @@ class MaskedMeanPool(Layer):
 
     def shapes(self, input_shape: Shape) -> tuple[Shape, dict[str, Shape]]:
         if len(input_shape) != 2 or input_shape[1] < 2:
-            raise ValueError("inputs must be sequences of shape (length, n_features + 1), as those of Embedding")
+            raise ValueError("inputs must be sequences of shape (length, n_features + 1), as Embedding returns")
         return (input_shape[1] - 1,), {}
 
     def forward(self, parameters: Parameters, x: Array) -> tuple[Array, tuple[Array, Array]]:

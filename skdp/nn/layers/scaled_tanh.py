@@ -21,7 +21,7 @@ class ScaledTanh(Layer):
     inverse_temperature : float, default=2.0
         Steepness, > 0.
     offset : float, default=1.0
-        What is subtracted in the end.
+        Number that is subtracted in the end.
 
     References
     ----------

@@ -20,7 +20,7 @@ from skdp.base.user_tables import refuse_weights, validate_table
 from skdp.kernels import is_cupy
 
 MOST_SCALES, MOST_ANGLES = 10, 64
-MAX_PIXEL = 1e15  # of a pixel, so that no square of a sum over an image overflows float32
+MAX_PIXEL = 1e15  # largest pixel, so that no square of a sum over an image overflows float32
 LEAST_GROUP = 3  # paths of a group
 # Added to a group's variance, as a share of the mean square of the record: groups of rounding errors stay small.
 FLOOR = 1e-3
@@ -42,7 +42,7 @@ def _check_image_shape(name: str, value: object) -> None:
 class ScatteringTransform(TransformerMixin, Declared, BaseEstimator):
     """Scattering coefficients of images: moduli of Morlet wavelets, averaged over 2**J pixels.
 
-    The wavelets are fixed, as in [Mallat2012]_. So the transform learns nothing, costs no privacy budget, and may
+    The wavelets are fixed, as in [Mallat2012]_: the transform learns nothing, costs no privacy budget, and may
     stand before a private estimator in a ``Pipeline``. Private linear models on these features are level with
     private convolutional nets on small images ([Tramer2021]_).
 
@@ -54,10 +54,10 @@ class ScatteringTransform(TransformerMixin, Declared, BaseEstimator):
     Notes
     -----
     **Privacy.** `transform` maps each row by itself, to the last bit, and the map follows from the parameters and
-    the shape of the images. So one record decides one row of features and nothing else, and no budget is spent.
-    `fit` looks at the records only to refuse what `transform` would refuse.
+    the shape of the images: one record decides one row of features and nothing else, and no budget is spent. `fit`
+    looks at the records only to refuse what `transform` would refuse.
 
-    The coefficients are those of kymatio 0.3 ([Andreux2020]_), but for its 3.1415 in place of pi: a factor of
+    The coefficients equal the ones of kymatio 0.3 ([Andreux2020]_), but for its 3.1415 in place of pi: a factor of
     3.1415 / pi for each filter that a coefficient has passed. Numbers are float32.
 
     References
@@ -243,7 +243,7 @@ class ScatteringTransform(TransformerMixin, Declared, BaseEstimator):
         return shape
 
     def _finish(self) -> Callable[[np.ndarray], np.ndarray]:
-        """What is done with the coefficients of some records."""
+        """Return the post-processing of the coefficients of some records."""
         from skdp.preprocessing.scattering.loops import group_normalize, unit_rows
 
         rows, columns, paths = self.output_shape_

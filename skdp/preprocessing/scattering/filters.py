@@ -1,6 +1,6 @@
 """Morlet wavelets and the low pass of a scattering transform, on a torus around a padded image.
 
-The formulas are those of kymatio 0.3 (Andreux et al. 2020), with pi where it writes 3.1415.
+The formulas are from kymatio 0.3 (Andreux et al. 2020), with pi where it writes 3.1415.
 """
 
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from functools import lru_cache
 import numpy as np
 
 SIGMA = 0.8  # width of the envelope at the finest scale, in pixels
-FREQUENCY = 0.75 * np.pi  # of the wave at the finest scale, in radians a pixel
+FREQUENCY = 0.75 * np.pi  # frequency of the wave at the finest scale, in radians a pixel
 SLANT = 4.0  # over the number of angles: the narrower the angles, the longer the envelope
 
 
 @dataclass(frozen=True)
 class Filters:
-    """What a transform of images of one size multiplies with.
+    """The factors of a transform of images of one size.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class Filters:
         Number of samples that are kept of each axis.
     wavelets : dict
         The spectra of the L wavelets of scale j at resolution r, by (j, r): ndarray of float32 of shape (L, M /
-        2**r, 2 N / 2**r). Each real value stands twice, for the real and the imaginary part of what it multiplies.
+        2**r, 2 N / 2**r). Each real value stands twice, for the real and the imaginary part of its factor.
     low_pass : list of (ndarray, ndarray)
         For each resolution, the matrices that smooth, subsample and cut off the border along the two axes.
     """
@@ -112,8 +112,8 @@ def low_frequencies(spectrum: np.ndarray, r: int) -> np.ndarray:
 def low_pass_matrix(length: int, out: int, J: int, r: int) -> np.ndarray:
     """Rows that smooth a line of length / 2**r samples at scale J and subsample it; the border is left out.
 
-    The two-dimensional low pass is a product of two such lines. So two small matrix products smooth, subsample and
-    cut off the border.
+    The two-dimensional low pass is a product of two such lines, and two small matrix products smooth, subsample
+    and cut off the border.
     """
     sigma = SIGMA * 2 ** (J - 1)
     x = np.arange(-2 * length, 3 * length)
