@@ -226,7 +226,8 @@ _TELLS = {
 def _claim(document: Mapping[str, Json], report: "PrivacyReport", unit: str) -> Section:
     state = report.__getstate__()
     lines = claim_lines(state)
-    warnings = ["FOR TESTING ONLY: this fit is " + SEEDED + "."] if SEEDED in state["leaks"] else []
+    testing = "FOR TESTING ONLY: there is no protection against anyone who knows or guesses the seed of this fit."
+    warnings = [testing] if SEEDED in state["leaks"] else []
     if state["leaks"]:
         warnings.append(f'This fit has leaks, which the claim does not cover: see "{_LEAKS}".')
     if report.guarantee != "proven":

@@ -244,7 +244,7 @@ class _Check:
         if state["noise"] != noise_name(state["mechanisms"], seeded):
             self.problems.append(f"the card states the noise {state['noise']!r}, which its releases do not have")
         if UNIT_ASSUMPTIONS[state["unit"]] not in state["assumptions"]:
-            self.problems.append(f"the assumption about a {state['unit']} is missing")
+            self.problems.append(f"the assumption of unit={state['unit']!r} is missing")
         mixed = not all(each.is_gaussian_dp for each in releases)
         pure = all(each.pure_epsilon() is not None for each in releases)
         if (

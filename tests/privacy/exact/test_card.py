@@ -546,8 +546,8 @@ def test_a_card_of_another_version_says_which_one_to_use(report, tmp_path):
         ({"accountant": "audited"}, "the card states the accountant 'audited'"),
         ({"accountant": ACCOUNTANTS["gaussian"]}, "which its releases do not have"),
         ({"accountant": ACCOUNTANTS["pure"]}, "which its releases do not have"),
-        ({"assumptions": ["none"]}, "the assumption about a record is missing"),
-        ({"unit": "group"}, "the assumption about a group is missing"),
+        ({"assumptions": ["none"]}, "the assumption of unit='record' is missing"),
+        ({"unit": "group"}, "the assumption of unit='group' is missing"),
         ({"leaks": [SEEDED]}, "for testing only: no protection"),
     ],
 )
