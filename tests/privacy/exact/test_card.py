@@ -829,3 +829,21 @@ def test_the_recheck_of_a_session_wants_whole_rows(report, key):
         recheck_epsilon([row], 1e-6, complete=True)
     with pytest.raises((ValueError, UnsupportedAccounting)):
         recheck_epsilon([{**row, "name": "staircase"}], 1e-6, complete=True)
+
+
+def test_a_notebook_shows_a_report_on_a_background_of_its_own(report):
+    """The page around may be white where the system is dark."""
+    style = report._repr_html_().partition("</style>")[0]
+    assert re.search(r"\.skdp \{[^}]*background: var\(--skdp-back\)", style)
+    for text, back in re.findall(r"--skdp-text: #(\w+); --skdp-back: #(\w+)", style):
+        assert abs(int(text[:2], 16) - int(back[:2], 16)) > 150
+    assert style.count("--skdp-back: #") == 4  # light and dark, by the system and by the theme of the notebook
+
+
+def test_reports_that_were_pickled_before_leaks_had_a_line(report):
+    state = {name: value for name, value in report.__getstate__().items() if name != "leaks"}
+    old = PrivacyReport.__new__(PrivacyReport)
+    old.__setstate__(state)
+    assert old == report
+    document = {name: value for name, value in report.to_dict().items() if name != "leaks"}
+    assert PrivacyReport.from_json(json.dumps(document)) == report
