@@ -19,7 +19,7 @@ from skdp.privacy.accounting import rows_mu
 from skdp.privacy.accounting.recheck import recheck_epsilon, recheck_tail
 from skdp.privacy.accounting.releases import release_of, releases_of
 from skdp.privacy.accounting.text import ACCOUNTANTS, POINTWISE
-from skdp.privacy.report.card import CARD_FIELDS, FORMAT, FORMAT_VERSION, Json, attack_of, report_json
+from skdp.privacy.report.card import CARD_FIELDS, FORMAT, FORMAT_VERSION, UNCHECKED, Json, attack_of, report_json
 from skdp.privacy.report.card import renderer as renderer_of
 from skdp.privacy.report.curves import Curves, ReportState
 from skdp.privacy.report.decode import parsed, state_of
@@ -59,6 +59,8 @@ class CardCheck(TypedDict):
         Number of releases on the card.
     leaks : list of str
         What the claim does not cover because of how the fit was made, as stated.
+    unchecked : str
+        What is on the card as its author states it.
     text_checked : bool
         Whether there were words and tables to compare with the ledger; a file of `PrivacyReport.to_json` has none.
     """
@@ -74,6 +76,7 @@ class CardCheck(TypedDict):
     recomputed: float | None
     releases: int
     leaks: list[str]
+    unchecked: str
     text_checked: bool
 
 
@@ -94,7 +97,7 @@ def verify_card(path: str | os.PathLike[str]) -> CardCheck:
     dict
         path, verified (whether there is no problem), problems (list of str), estimator, unit, adjacency, epsilon
         and delta (as stated), recomputed (epsilon of the listed releases, or None), releases (their number), leaks
-        (list of str, as stated) and text_checked (whether the file has words to compare).
+        (list of str, as stated), unchecked (what is as its author states it) and text_checked (whether the file has words to compare).
 
     Raises
     ------
@@ -345,6 +348,7 @@ class _Check:
             "recomputed": self.recomputed,
             "releases": 0 if report is None else sum(int(row.get("count", 1)) for row in report.mechanisms),
             "leaks": [] if report is None else report.leaks,
+            "unchecked": UNCHECKED,
             "text_checked": self.text_checked,
         }
 
