@@ -97,7 +97,8 @@ def verify_card(path: str | os.PathLike[str]) -> CardCheck:
     dict
         path, verified (whether there is no problem), problems (list of str), estimator, unit, adjacency, epsilon
         and delta (as stated), recomputed (epsilon of the listed releases, or None), releases (their number), leaks
-        (list of str, as stated), unchecked (what is as its author states it) and text_checked (whether the file has words to compare).
+        (list of str, as stated), unchecked (what is as its author states it) and
+        text_checked (whether the file has words to compare).
 
     Raises
     ------
