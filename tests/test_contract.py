@@ -364,7 +364,7 @@ def test_inferred_classes_warn_once_and_are_reported(name):
         model = ALL[name](random_state=0, **required(name)).fit(X, y)
     leaks = [str(w.message) for w in caught if issubclass(w.category, PrivacyLeakWarning)]
     assert len([text for text in leaks if not text.startswith("random_state is a seed")]) == 1
-    assert any("label set" in line for line in model.privacy_.assumptions)
+    assert any("label set" in line for line in model.privacy_.leaks)
 
 
 @every_model
@@ -910,9 +910,9 @@ def test_a_search_is_named_as_unpaid(name):
     search = GridSearchCV(make(name), {"epsilon": [1.0, 2.0]}, cv=KFold(2))
     with pytest.warns(PrivacyLeakWarning, match="search"):
         search.fit(X, y)
-    assert any("no epsilon covers the choice" in a for a in search.best_estimator_.privacy_.assumptions)
+    assert any("no epsilon covers the choice" in a for a in search.best_estimator_.privacy_.leaks)
     alone = make(name).fit(X, y)
-    assert not any("covers the choice" in a for a in alone.privacy_.assumptions)
+    assert not any("covers the choice" in a for a in alone.privacy_.leaks)
 
 
 # scikit-learn warns that its splitters do not use the groups.

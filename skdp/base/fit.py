@@ -480,9 +480,7 @@ class PrivateFit(FitFrame[ProblemT]):  # type: ignore[explicit-any]  # of the ba
             *([] if around or (self._leaks_name_steps and problem.leaks) else [f"{STEPS_ARE_CLEAN}{but}"]),
             "time and memory of the fit are not protected",
             *(["at least one record or group remains"] if self.adjacency == "add-remove" else []),
-            *problem.leaks,
             *plan.assumptions,
-            *around,
             *([] if getattr(self, start, None) is None else [f"{start} is a released model; {NOT_COUNTED}"]),
         )
         if not session.exact and not session.released:
@@ -493,6 +491,7 @@ class PrivateFit(FitFrame[ProblemT]):  # type: ignore[explicit-any]  # of the ba
         return session.report(
             public={**public, **plan.facts},
             assumptions=assumptions,
+            leaks=tuple(dict.fromkeys([*problem.leaks, *around])),
             unproven=self._unproven,
             erratum=None if session.exact and not self._unproven else self._erratum,
             post_processing=self._post_processing(solution),

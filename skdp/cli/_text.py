@@ -14,6 +14,11 @@ class Failed(Exception):
     """The request is possible, but did not succeed here: exit status 1."""
 
 
+def printable(text: str) -> str:
+    """The text with codes for characters that a terminal obeys or that nobody sees."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
 def rounded_up(value: float, digits: int = 6) -> str:
     """A cost or a noise, rounded up to a few digits."""
     return _rounded(value, digits, ROUND_CEILING)

@@ -143,7 +143,7 @@ def test_a_caller_that_is_not_safe_is_named_once_and_in_every_report(name, repor
     assert warning.filename == __file__
     assert len(reports) > 0
     for report in reports:
-        assert text.removesuffix("; the report says so") in report.assumptions
+        assert text.removesuffix("; the report says so") in report.leaks
         assert not any("did not learn" in line for line in report.assumptions)
 
 
@@ -174,7 +174,7 @@ def test_a_search_by_its_properties(reports):
     for tool in ("model_selection.DPRandomizedSearch", "model_selection.train_test_split", "metrics.evaluate"):
         assert f"skdp.{tool}" in str(first.message)
     assert str(second.message).startswith("StratifiedKFold, the default")
-    assert any("no epsilon covers the choice" in line for line in reports[0].assumptions)
+    assert any("no epsilon covers the choice" in line for line in reports[0].leaks)
 
 
 def test_a_search_over_a_pipeline_names_both():
@@ -182,7 +182,7 @@ def test_a_search_over_a_pipeline_names_both():
     search = GridSearchCV(pipe, {"model__epsilon": [1.0, 2.0]}, cv=KFold(2))
     texts = [str(w.message) for w in leaks(lambda: search.fit(X, Y))]
     assert [text.split()[0] for text in texts] == ["GridSearchCV,", "StandardScaler"]
-    lines = search.best_estimator_["model"].privacy_.assumptions
+    lines = search.best_estimator_["model"].privacy_.leaks
     assert any("no epsilon covers the choice" in line for line in lines)
     assert any(line.startswith("StandardScaler learnt") for line in lines)
 

@@ -189,7 +189,7 @@ def test_the_models_of_a_cross_validation_have_the_line():
         safe = cross_validate(classifier(), X, Y, cv=KFold(2), return_estimator=True)["estimator"]
         numbers = cross_validate(DPIGHTRegressor(**SETTINGS), X, X[:, 0], cv=2, return_estimator=True)["estimator"]
     for model in found:
-        assert any("StratifiedKFold" in line for line in model.privacy_.assumptions)
+        assert any("StratifiedKFold" in line for line in model.privacy_.leaks)
     for model in safe + numbers:
         assert any("did not learn" in line for line in model.privacy_.assumptions)
 

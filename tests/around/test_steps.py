@@ -248,7 +248,7 @@ def test_what_shows_a_record_otherwise_is_named_with_its_repair(start):
     pipe = Pipeline([("step", step), ("model", classifier())])
     (text,) = leaks(lambda: pipe.fit(data, Y))
     assert text.startswith(start)
-    assert text.removesuffix("; the report says so") in pipe["model"].privacy_.assumptions
+    assert text.removesuffix("; the report says so") in pipe["model"].privacy_.leaks
     if value is not None:
         assert moves_others(step, data, value)
 
@@ -292,9 +292,9 @@ def test_an_earlier_step_that_learns_is_named(name):
     else:
         assert text.startswith(f"{word} before this fit may have learnt from these records")
         assert "learns_from_data = False" in text
-    said = pipe["model"].privacy_.assumptions
-    assert text.removesuffix("; the report says so") in said
-    assert not any("did not learn" in other for other in said)  # one of the two, not both
+    report = pipe["model"].privacy_
+    assert text.removesuffix("; the report says so") in report.leaks
+    assert not any("did not learn" in other for other in report.assumptions)  # one of the two, not both
 
 
 CELLS = {
@@ -368,7 +368,7 @@ def test_an_attribute_of_a_step_is_lost_at_a_clone_and_a_function_keeps_it():
 def test_steps_behind_a_private_scaler_are_not_in_its_report():
     pipe = make_pipeline(DPStandardScaler(epsilon=5.0, delta=1e-6), StandardScaler(), classifier())
     leaks(lambda: pipe.fit(X, Y))
-    learnt = ["learnt from these records" in " ".join(pipe[i].privacy_.assumptions) for i in (0, 2)]
+    learnt = ["learnt from these records" in " ".join(pipe[i].privacy_.leaks) for i in (0, 2)]
     assert learnt == [False, True]
 
 

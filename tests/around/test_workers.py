@@ -37,7 +37,7 @@ def classifier(**params):
 
 
 def lines(model):
-    return " ".join(model.privacy_.assumptions)
+    return " ".join(model.privacy_.assumptions + model.privacy_.leaks)
 
 
 # Made anew by each test: a pickle of an estimator that is older than several accountants is refused.
@@ -74,7 +74,7 @@ def test_the_parent_warns_once_and_each_worker_writes_the_line(name, backend):
     fitted = models_of(wrapper)
     assert len(fitted) >= 2
     for model in fitted:
-        assert text.removesuffix("; the report says so") in model.privacy_.assumptions
+        assert text.removesuffix("; the report says so") in model.privacy_.leaks
         assert "did not learn" not in lines(model)
 
 
@@ -136,7 +136,7 @@ def test_a_wrapper_that_never_looks_at_its_estimator_is_seen(backend):
     with parallel_config(backend):
         (text,) = leaks(lambda: wrapper.fit(X, Y))
     assert text.startswith("Joblib around this fit is not known")
-    assert text.removesuffix("; the report says so") in wrapper.model_.privacy_.assumptions
+    assert text.removesuffix("; the report says so") in wrapper.model_.privacy_.leaks
 
 
 def test_parameters_that_cannot_be_read_break_no_fit():
@@ -287,7 +287,7 @@ def test_a_wrapper_of_which_nothing_is_known_is_named_while_it_runs(backend):
     with parallel_config(backend):
         (text,) = leaks(lambda: wrapper.fit(X, Y))
     assert text.startswith("Slotted around this fit is not known")
-    assert text.removesuffix("; the report says so") in wrapper.model.privacy_.assumptions
+    assert text.removesuffix("; the report says so") in wrapper.model.privacy_.leaks
 
 
 class Mark:

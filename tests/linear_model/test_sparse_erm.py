@@ -302,7 +302,7 @@ def test_names_and_objects_give_the_same_model():
     X, y = problem(MultinomialLoss(3))
     with pytest.warns(PrivacyLeakWarning, match="MultinomialLoss"):
         model = DPSparseERM(loss="multinomial").fit(X, y)
-    assert any("number of classes" in line for line in model.privacy_.assumptions)
+    assert any("number of classes" in line for line in model.privacy_.leaks)
     with warnings.catch_warnings():
         warnings.simplefilter("error", PrivacyLeakWarning)
         assert DPSparseERM(loss=MultinomialLoss(4)).fit(X, y).coef_.shape == (4, 6)

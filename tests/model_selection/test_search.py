@@ -518,7 +518,7 @@ def test_labels_that_are_not_declared_are_a_leak_that_is_named():
     made = search(DPLogisticRegression(), {"C": [1.0, 0.1]}, mean_trials=1.5)
     with pytest.warns(PrivacyLeakWarning, match="label set was inferred"):
         made.fit(X, Y)
-    assert any("label set was inferred" in line for line in made.privacy_.assumptions)
+    assert any("label set was inferred" in line for line in made.privacy_.leaks)
 
 
 def test_it_is_an_estimator_of_scikit_learn():

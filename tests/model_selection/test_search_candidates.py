@@ -42,7 +42,7 @@ def test_what_one_candidate_takes_from_the_data_is_warned_of_and_reported():
             return Problem(problem.records, problem.fitted, leaks)
 
     report = search(Looks()).fit(X, Y).privacy_
-    assert "the level was looked up in the data" in report.assumptions
+    assert "the level was looked up in the data" in report.leaks
 
 
 def test_every_entry_of_a_list_is_in_a_candidate_that_reads_the_data():

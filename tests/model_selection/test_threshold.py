@@ -172,7 +172,7 @@ def test_labels_that_are_read_from_y_are_said_once():
         model = DPTunedThresholdClassifier(base, epsilon=4.0).fit(X, Y)
     leaks = [w for w in caught if "classes" in str(w.message)]
     assert len(leaks) == 1
-    assert any("classes" in line for line in model.privacy_.assumptions)
+    assert any("label set" in line for line in model.privacy_.leaks)
 
 
 def test_other_kinds_of_models_have_their_scores():

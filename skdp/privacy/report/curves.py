@@ -41,6 +41,7 @@ class ReportState(TypedDict):
     noise: str
     public: dict[str, Builtin]
     assumptions: list[str]
+    leaks: list[str]
     mechanisms: list[LedgerRow]
     numerical_error: list[float]
     plan_mu: float | None
@@ -211,6 +212,18 @@ class Curves:
             log_error, tail = self._numerical_error
             bounds.append(1.0 - float(tradeoff(mu, alpha)) + 2.0 * math.expm1(log_error) + tail)
         return min(bounds)
+
+    def power_two_values(self, alpha: float) -> float:
+        """As `power`, of an attacker who tells apart two values of one unit under zero-out or add-remove.
+
+        Privacy
+        -------
+        Both data sets are neighbours of the one where the unit is empty or absent. A test of level alpha for one
+        of them has at most the level power(alpha) there, so at most the power power(power(alpha)) for the other.
+        Of a mu-GDP fit that is 2 mu-GDP, and of an (epsilon, delta)-DP fit no more than
+        e^(2 epsilon) alpha + (1 + e^epsilon) delta (docs/guarantee/units.rst).
+        """
+        return self.power(self.power(alpha))
 
     def event(self, accountant: str) -> "DpEvent":
         """The plan as an event of dp-accounting; see `PrivacyReport.event_for`."""

@@ -3,38 +3,51 @@
 import json
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import cast
 
 from skdp.privacy.accounting.releases import release_type
 from skdp.privacy.report.curves import ReportState
 
 # Fields that cards and reports of older versions may lack.
-_YOUNG = frozenset({"post_processing", "rechecked"})
+_YOUNG = frozenset({"post_processing", "rechecked", "leaks"})
 _TEXTS = frozenset({"adjacency", "unit", "guarantee", "accountant", "noise"})
+_MOST_NESTED = 100  # a choice: reports have 4
+_TOO_DEEP = f"the JSON is nested more than {_MOST_NESTED} deep."
 _MOST = sys.float_info.max  # an integer of JSON may be larger
 _WORDS = frozenset({"name", "purpose", "sampling"})  # of a row; all else in it is a number or a flag
 
 
 def parsed(text: str) -> object:
-    """The JSON of a text, in which no key stands twice.
+    """The JSON of a text, in which no key stands twice, and no more than 100 objects or lists are nested.
 
     Raises
     ------
     ValueError
-        If it is no JSON.
+        If it is no JSON, or one of the two does not hold.
     """
     try:
-        return json.loads(text, object_pairs_hook=_once, parse_constant=float)
+        found = json.loads(text, object_pairs_hook=_once, parse_constant=float)
     except RecursionError as error:
-        raise ValueError("the JSON is nested too deeply.") from error
+        raise ValueError(_TOO_DEEP) from error
+    level = [found]
+    for _ in range(_MOST_NESTED + 1):
+        level = [item for each in level if isinstance(each, dict | list) for item in _items(each)]
+    if level:
+        raise ValueError(_TOO_DEEP)
+    return cast("object", found)
+
+
+def _items(value: dict[str, object] | list[object]) -> Iterable[object]:
+    return value.values() if isinstance(value, dict) else value
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} stands twice.")
+    found: dict[str, object] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"the key {name!r} stands twice.")
+        found[name] = value
     return found
 
 
@@ -68,7 +81,7 @@ def _field(name: str, value: object) -> object:
         return [_number(name, part) for part in _listed(name, value)]
     if name in ("mechanisms", "sampled_plan"):
         return None if value is None and name == "sampled_plan" else [_row(row) for row in _listed(name, value)]
-    if name in ("assumptions", "post_processing"):
+    if name in ("assumptions", "leaks", "post_processing"):
         return [_text(name, line) for line in _listed(name, value)]
     if name == "public":
         if not isinstance(value, Mapping):

@@ -5,7 +5,15 @@ from collections.abc import Iterable, Sequence
 
 from skdp.privacy.accounting.releases import Line
 from skdp.privacy.report.curves import ReportState
-from skdp.privacy.report.text import claim_lines, proof_lines, public_lines, release_table, title_of, use_lines
+from skdp.privacy.report.text import (
+    claim_lines,
+    leak_lines,
+    proof_lines,
+    public_lines,
+    release_table,
+    title_of,
+    use_lines,
+)
 
 # Colours of scikit-learn's diagrams. JupyterLab sets its theme as an attribute, others follow the system. The
 # background is set too: the page around may be white where the system is dark.
@@ -79,6 +87,7 @@ def report_html(state: ReportState, scope: str) -> str:
     claim = facts(claim_lines(state))
     if state["guarantee"] != "proven":
         claim = f'<p class="skdp-bad">Not private</p>{claim}'
+    claim += "".join(f'<p class="skdp-bad">Leak: {html.escape(text)}</p>' for _, text in leak_lines(state))
     parts = [box(title_of(state, scope), claim)]
     releases = release_table(state)
     if releases is not None:

@@ -5,7 +5,6 @@ events are computed from its rows on demand.
 """
 
 import copy
-import json
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -16,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.privacy.accounting.releases import LedgerRow, Row, release_of
-from skdp.privacy.report.card import report_json, write_card
+from skdp.privacy.report.card import json_text, report_json, write_card
 from skdp.privacy.report.curves import Builtin, Curves, ReportState
 from skdp.privacy.report.decode import parsed, state_of
 from skdp.privacy.report.page import report_html
 from skdp.privacy.report.plot import draw_report
-from skdp.privacy.report.text import ADJACENCY_TEXTS, GUARANTEE_TEXTS, report_text
+from skdp.privacy.report.text import ADJACENCY_TEXTS, GUARANTEE_TEXTS, UNIT_ASSUMPTIONS, report_text
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -89,6 +88,8 @@ class PrivacyReport:
         Quantities taken as public, such as n_records.
     assumptions : sequence of str, optional
         What the proof takes for granted.
+    leaks : sequence of str, optional
+        What the claim does not cover because of how this fit was made, such as a seed or labels that were read.
     mechanisms : sequence of dict, optional
         One row per share of the budget: `name` ("gaussian", "laplace", "gumbel_top_k",
         "above_threshold", "sampled_pure"), `purpose`, `noise_multiplier` or `epsilon` (of one
@@ -139,6 +140,7 @@ class PrivacyReport:
     noise = _Field[str]()
     public = _Field[dict[str, Builtin]]()
     assumptions = _Field[list[str]]()
+    leaks = _Field[list[str]]()
     mechanisms = _Field[list[LedgerRow]]()
     numerical_error = _Field[list[float]]()
     plan_mu = _Field[float | None]()
@@ -161,6 +163,7 @@ class PrivacyReport:
         noise: str = "",
         public: Mapping[str, object] | None = None,
         assumptions: Sequence[str] = (),
+        leaks: Sequence[str] = (),
         mechanisms: Sequence[Row] = (),
         numerical_error: Sequence[float] = (0.0, 0.0),
         plan_mu: float | None = None,
@@ -180,6 +183,7 @@ class PrivacyReport:
             "noise": str(noise),
             "public": {str(key): _builtin(value) for key, value in (public or {}).items()},
             "assumptions": [str(line) for line in assumptions],
+            "leaks": [str(line) for line in leaks],
             "mechanisms": [_builtin_row(row) for row in mechanisms],
             "numerical_error": [float(part) for part in numerical_error],
             "plan_mu": None if plan_mu is None else float(plan_mu),
@@ -205,7 +209,7 @@ class PrivacyReport:
 
     def __setstate__(self, state: ReportState) -> None:
         # Reports that older versions pickled have no such lines.
-        object.__setattr__(self, "_state", {"post_processing": [], "rechecked": None, **state})
+        object.__setattr__(self, "_state", {"post_processing": [], "rechecked": None, "leaks": [], **state})
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PrivacyReport):
@@ -299,7 +303,7 @@ class PrivacyReport:
         -------
         str
         """
-        return json.dumps(report_json(self), indent=1, allow_nan=False)
+        return json_text(report_json(self))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -395,7 +399,7 @@ def _check_state(state: ReportState) -> None:
         raise ValueError(f"guarantee must be one of {list(GUARANTEE_TEXTS)}, got {state['guarantee']!r}.")
     if state["adjacency"] not in ADJACENCY_TEXTS:
         raise ValueError(f"adjacency must be one of {list(ADJACENCY_TEXTS)}, got {state['adjacency']!r}.")
-    if state["unit"] not in ("record", "group", "owner", "window"):
+    if state["unit"] not in UNIT_ASSUMPTIONS:
         raise ValueError(f"unit must be 'record', 'group', 'owner' or 'window', got {state['unit']!r}.")
     if not state["epsilon"] >= 0.0:
         raise ValueError(f"epsilon must be >= 0, got {state['epsilon']!r}.")

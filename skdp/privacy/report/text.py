@@ -1,12 +1,13 @@
 """The words of a report: its lines, the plan of a sampled fit, the table of releases; and the text."""
 
 import math
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from skdp.privacy.accounting.amplification import FULL_BATCH
-from skdp.privacy.accounting.releases import Line, Release, releases_of
+from skdp.privacy.accounting.releases import Line, Release, Row, release_type, releases_of
 from skdp.privacy.accounting.text import cost_text, number_text
 from skdp.privacy.report.curves import Curves, ReportState
 from skdp.privacy.report.purposes import meaning_of
@@ -21,14 +22,42 @@ ADJACENCY_TEXTS = {
     "zero-out": "one {unit} is replaced by an empty one; the number of {unit}s is public",
     "add-remove": "one {unit} comes or goes; the number of {unit}s is private",
 }
+# Assumptions that cannot be checked: whether two rows are equal is private.
+UNIT_ASSUMPTIONS = {
+    "record": "each record appears once: resampling, oversampling or augmentation before fit multiplies "
+    "what one person adds",
+    "group": "all rows of one person carry one group: resampling, oversampling or augmentation before fit "
+    "must not give a person's rows to other groups",
+    "owner": "all records of one owner carry one label: no owner's records are with another owner",
+    "window": "each sentence appears once: one that is repeated adds its windows again",
+}
+SEEDED = "seeded, for testing only: no protection against anyone who knows or guesses the seed"
+# Blanks that are no separators for Unicode, a joiner of graphemes, and variation selectors.
+_BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+_MOST_MARKS = 4  # on one character; no script has more
 
 
 def plain(text: str) -> str:
-    """The text in one line, and with codes for characters that nobody sees or that move others."""
-    hidden = ("C", "Zl", "Zp")  # control, format, surrogate and private characters; separators of lines
-    return "".join(
-        f"\\u{{{ord(each):x}}}" if unicodedata.category(each).startswith(hidden) else each for each in text
+    """The text in one line, and with codes for characters that nobody sees or that move or cover others."""
+    shown, marks = [], 0
+    for each in text:
+        kind = unicodedata.category(each)
+        marks = marks + 1 if kind.startswith("M") else 0
+        # Control, format, surrogate and private characters; separators, but for the space.
+        hidden = kind.startswith(("C", "Z")) and each != " "
+        shown.append(f"\\u{{{ord(each):x}}}" if hidden or marks > _MOST_MARKS or _BLANK.match(each) else each)
+    return "".join(shown)
+
+
+def noise_name(rows: Sequence[Row], seeded: bool) -> str:
+    """Which noise the rows of a session have, and the source of its random numbers."""
+    seen = {str(row["name"]): row.get("grid") for row in rows}
+    source = "OpenSSL ChaCha20" + (", seeded: for testing only" if seeded else "")
+    drawn = (
+        release_type({"name": name}).noise + ("" if grid is None else f" {grid:.2g}")
+        for name, grid in seen.items()
     )
+    return "; ".join([*drawn, source])
 
 
 # ---------------------------------------------------------------------- the plan of a sampled fit
@@ -101,6 +130,11 @@ def claim_lines(state: ReportState) -> list[Line]:
     ]
 
 
+def leak_lines(state: ReportState) -> list[Line]:
+    """What the claim does not cover of this fit."""
+    return [("leaks", plain(line)) for line in state["leaks"]]
+
+
 def public_lines(state: ReportState) -> list[Line]:
     """What was taken as public, one line a name."""
     return [(plain(name), plain(number_text(value))) for name, value in state["public"].items()]
@@ -143,6 +177,7 @@ def _lines(state: ReportState) -> list[Line]:
     at = next((i for i, (name, _) in enumerate(lines) if name in ("precision", "erratum")), len(lines))
     return [
         *claim_lines(state),
+        *leak_lines(state),
         *lines[:at],
         *([("public", public)] if public else []),
         *lines[at:],

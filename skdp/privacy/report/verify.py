@@ -1,7 +1,8 @@
 """Verify a card: epsilon again from its ledger, by the code of the recheck, and its words again from its data.
 
 A card proves what follows from its ledger: that the listed releases cost at most the stated epsilon, and that
-nothing on the card says more than the ledger. It proves nothing about rows that are not in the ledger.
+its words and tables are those of its data. It proves nothing about rows that are not in the ledger, and units,
+sensitivities, assumptions and free text are as its author states them.
 """
 
 import math
@@ -14,18 +15,25 @@ from typing import TypedDict, cast
 
 from skdp._version import __version__
 from skdp.exceptions import UnsupportedAccounting
+from skdp.privacy.accounting import rows_mu
 from skdp.privacy.accounting.recheck import recheck_epsilon, recheck_tail
-from skdp.privacy.accounting.releases import release_of
-from skdp.privacy.report.card import CARD_FIELDS, FALSE_POSITIVE_RATE, FORMAT, FORMAT_VERSION, Json, report_json
+from skdp.privacy.accounting.releases import release_of, releases_of
+from skdp.privacy.accounting.text import ACCOUNTANTS, POINTWISE
+from skdp.privacy.report.card import CARD_FIELDS, FORMAT, FORMAT_VERSION, UNCHECKED, Json, attack_of, report_json
 from skdp.privacy.report.card import renderer as renderer_of
-from skdp.privacy.report.curves import Curves
+from skdp.privacy.report.curves import Curves, ReportState
 from skdp.privacy.report.decode import parsed, state_of
+from skdp.privacy.report.text import SEEDED, UNIT_ASSUMPTIONS, noise_name
 
 # Choices, not tuned.
 _MOST_BYTES = 64 * 2**20  # of a card
 _RTOL = 1e-9  # by which a cost may pass the claim, as in a session: what sums round
 _SAMPLED_RTOL = 2e-3  # of the recheck of sampled releases, which is no bound
 _MOST_SAMPLED = 10**6  # releases of a row, which take seconds; a card of more would take memory at will
+_MOST_WORDS = 10**6  # of all units of vocabulary rows, which take a second
+_PLAN_RTOL = 1e-6  # by which releases may pass the mu of their plan: what sums and roots round
+# Characters that end a line for some programs and not for others, or that no text has.
+_CONTROL = re.compile("[^\\t\\n\\r\\x20-\\x7e\\xa0-\\u2027\\u202a-\\U0010ffff]")
 _BLOCKS = (
     re.compile(r'<script type="application/json" id="skdp-card">\n(.*?)\n</script>', re.DOTALL),
     re.compile(r"^```json\n(.*?)\n```$", re.DOTALL | re.MULTILINE),
@@ -49,6 +57,10 @@ class CardCheck(TypedDict):
         Epsilon of the listed releases at the stated delta, by the recheck; None where it could not be computed.
     releases : int
         Number of releases on the card.
+    leaks : list of str
+        What the claim does not cover because of how the fit was made, as stated.
+    unchecked : str
+        What is on the card as its author states it.
     text_checked : bool
         Whether there were words and tables to compare with the ledger; a file of `PrivacyReport.to_json` has none.
     """
@@ -63,25 +75,29 @@ class CardCheck(TypedDict):
     delta: float
     recomputed: float | None
     releases: int
+    leaks: list[str]
+    unchecked: str
     text_checked: bool
 
 
 def verify_card(path: str | os.PathLike[str]) -> CardCheck:
     """Recompute epsilon from the ledger of a card, and compare all words of the card with the ledger.
 
-    A card cannot prove that its ledger lists all releases, that noise was drawn as it says, or that the
-    assumptions are met.
+    A card cannot prove that noise was drawn as it says, or that somebody wrote no other ledger: unit, adjacency,
+    sensitivities, assumptions, leaks and seed, plan, sampling rates, merged or missing releases, public numbers,
+    parameters and free text are as their author states them. A fit that states a seed is not verified.
 
     Parameters
     ----------
     path : str or path-like
-        A card of `PrivacyReport.card`, or a file with what `PrivacyReport.to_json` returned.
+        A card of `PrivacyReport.card`, or a file ``.json`` with what `PrivacyReport.to_json` returned.
 
     Returns
     -------
     dict
         path, verified (whether there is no problem), problems (list of str), estimator, unit, adjacency, epsilon
-        and delta (as stated), recomputed (epsilon of the listed releases, or None), releases (their number) and
+        and delta (as stated), recomputed (epsilon of the listed releases, or None), releases (their number), leaks
+        (list of str, as stated), unchecked (what is as its author states it) and
         text_checked (whether the file has words to compare).
 
     Raises
@@ -108,7 +124,7 @@ def verify_card(path: str | os.PathLike[str]) -> CardCheck:
     text = _read(where)
     document = _document(where, text)
     check = _Check(where, document)
-    if document.get("format") == FORMAT:
+    if where.suffix.lower() != ".json":
         check.text(text)
     return check.found()
 
@@ -117,27 +133,31 @@ def _read(path: Path) -> str:
     if path.stat().st_size > _MOST_BYTES:
         raise ValueError(f"{path} has more than {_MOST_BYTES >> 20} MiB, so it is no card of skdp.")
     try:
-        return path.read_text(encoding="utf-8-sig")
+        text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is no card of skdp: it is no UTF-8 text.") from error
+    control = _CONTROL.search(text)
+    if control is not None:
+        raise ValueError(f"{path} is no card of skdp: it has the control character {control[0]!a}.")
+    return text
 
 
 def _document(path: Path, text: str) -> Mapping[str, object]:
-    blocks = (
-        [text] if text.lstrip().startswith("{") else [each for block in _BLOCKS for each in block.findall(text)]
-    )
+    is_json = path.suffix.lower() == ".json"
+    blocks = [text] if is_json else [each for block in _BLOCKS for each in block.findall(text)]
     if len(blocks) != 1:
         raise ValueError(
             f"{path} is no card of skdp: it must have one ledger as JSON, got {len(blocks)}. Cards are written by "
-            "privacy_.card(path)."
+            "privacy_.card(path). A report of to_json must be in a file .json."
         )
     try:
         found = parsed(blocks[0])
     except ValueError as error:
         raise ValueError(f"{path} is no card of skdp: its ledger is no JSON ({error})") from error
-    if not isinstance(found, Mapping) or not (found.get("format") == FORMAT or "mechanisms" in found):
-        raise ValueError(f"{path} is no card of skdp: its JSON is neither a card nor a report.")
-    if found.get("format") == FORMAT:
+    if not isinstance(found, Mapping) or not ("mechanisms" in found if is_json else found.get("format") == FORMAT):
+        wanted = "report" if is_json else "card"
+        raise ValueError(f"{path} is no card of skdp: its JSON is no {wanted}.")
+    if not is_json:
         form = found.get("version")
         if not isinstance(form, int) or isinstance(form, bool) or form < 1:
             raise ValueError(f"{path} is no card of skdp: its version is {form!r}.")
@@ -160,7 +180,7 @@ class _Check:
         self.recomputed: float | None = None
         self.text_checked = False
         self.report: PrivacyReport | None = None
-        is_card = document.get("format") == FORMAT
+        is_card = path.suffix.lower() != ".json"
         try:
             given = document.get("report") if is_card else document
             self.report = PrivacyReport(**state_of(given))
@@ -179,8 +199,15 @@ class _Check:
         if report.guarantee != "proven":
             self.problems.append(f"the card states no guarantee ({report.guarantee}): the results are not private")
             return
-        if not state["mechanisms"]:
+        if not any(each.count for each in releases_of(state["mechanisms"])):
             self.problems.append("the ledger lists no release, so that no claim follows from it")
+            return
+        self._statements(state)
+        words = math.fsum(float(row.get("max_words", 0)) for row in state["mechanisms"])
+        if words > _MOST_WORDS:
+            self.problems.append(
+                f"vocabularies of more than {_MOST_WORDS:,} words of a unit are not computed here"
+            )
             return
         sampled = [
             row for row in (*state["mechanisms"], *(state["sampled_plan"] or ())) if release_of(row).on_sample
@@ -212,6 +239,38 @@ class _Check:
                     f"the card says that a recheck found epsilon {found:.9g}, and it finds {self.recomputed:.9g}"
                 )
 
+    def _statements(self, state: ReportState) -> None:
+        """Whether the words that follow from rows, unit and seed are there."""
+        releases, accountant = releases_of(state["mechanisms"]), state["accountant"]
+        seeded = SEEDED in state["leaks"]
+        if seeded:
+            self.problems.append(f"the fit is {SEEDED}")
+        if state["noise"] != noise_name(state["mechanisms"], seeded):
+            self.problems.append(f"the card states the noise {state['noise']!r}, which its releases do not have")
+        if UNIT_ASSUMPTIONS[state["unit"]] not in state["assumptions"]:
+            self.problems.append(f"the assumption of unit={state['unit']!r} is missing")
+        mixed = not all(each.is_gaussian_dp for each in releases)
+        pure = all(each.pure_epsilon() is not None for each in releases)
+        if (
+            accountant not in ACCOUNTANTS.values()
+            or (accountant == ACCOUNTANTS["gaussian"] and mixed)
+            or (accountant == ACCOUNTANTS["pure"] and not pure)
+        ):
+            self.problems.append(f"the card states the accountant {accountant!r}, which its releases do not have")
+        self._plan_of(state)
+
+    def _plan_of(self, state: ReportState) -> None:
+        """Whether there is a plan, and no more was released than planned."""
+        plan, mu = state["sampled_plan"], state["plan_mu"]
+        sampled = [row for row in state["mechanisms"] if release_of(row).on_sample]
+        if mu is None or (sampled and not plan):
+            self.problems.append("the plan of the releases is missing")
+        elif mu == math.inf and state["accountant"] not in POINTWISE:
+            self.problems.append(f"no mu is stated for the plan, as only {' and '.join(POINTWISE)} have none")
+        others = [row for row in state["mechanisms"] if row not in sampled]
+        if mu is not None and rows_mu(others) > mu * (1.0 + _PLAN_RTOL):
+            self.problems.append(f"the listed releases have mu {rows_mu(others):.9g}, and the plan has {mu:.9g}")
+
     def _planned(self, ideal: float, log_error: float) -> None:
         """The plan may cost more than the releases, and the claim is about the plan."""
         report = self.report
@@ -232,8 +291,7 @@ class _Check:
         """Whether the numbers beside the report are those that follow from it."""
         report, attack = self.report, self.document.get("attack")
         assert report is not None
-        state = report.__getstate__()
-        count = sum(int(row.get("count", 1)) for row in state["mechanisms"])
+        count = sum(int(row.get("count", 1)) for row in report.mechanisms)
         unknown = sorted(self.document.keys() - set(CARD_FIELDS))
         if unknown:
             self.problems.append(f"the card has unknown fields: {unknown}")
@@ -245,13 +303,14 @@ class _Check:
         if stated != count or isinstance(stated, bool):
             self.problems.append(f"the card states {stated!r} releases, and its ledger lists {count}")
         rates = attack if isinstance(attack, Mapping) else {}
-        false, true = rates.get("false_positive_rate"), rates.get("true_positive_rate")
-        power = Curves(state).power(FALSE_POSITIVE_RATE)
-        fine = isinstance(true, float) and math.isclose(true, power, rel_tol=1e-9) and len(rates) == 2
-        if not fine or false != FALSE_POSITIVE_RATE:
+        wanted = attack_of(report)
+        fine = rates.keys() == wanted.keys() and all(
+            isinstance(rates[name], float) and math.isclose(rates[name], rate, rel_tol=1e-9)
+            for name, rate in wanted.items()
+        )
+        if not fine:
             self.problems.append(
-                f"the card states a true positive rate of {true!r} at a false positive rate of {false!r}, and "
-                f"{power!r} at {FALSE_POSITIVE_RATE} follows from its report"
+                f"the card states the rates {dict(rates)} of an attacker, and {wanted} follow from its report"
             )
 
     def text(self, text: str) -> None:
@@ -270,12 +329,10 @@ class _Check:
                 f"the words of the card cannot be made from its ledger: {type(error).__name__} {error}"
             )
             return
-        number = 0
-        for number, (shown, wanted) in enumerate(
-            zip_longest(text.splitlines(), made.splitlines(), fillvalue=""), 1
-        ):
+        # Not splitlines: what ends a line there may end none for who shows the card.
+        for number, (shown, wanted) in enumerate(zip_longest(text.split("\n"), made.split("\n")), 1):
             if shown != wanted:
-                self.problems.append(_difference(number, shown, wanted, wrote))
+                self.problems.append(_difference(number, shown or "", wanted or "", wrote))
                 return
 
     def found(self) -> CardCheck:
@@ -291,6 +348,8 @@ class _Check:
             "delta": math.nan if report is None else report.delta,
             "recomputed": self.recomputed,
             "releases": 0 if report is None else sum(int(row.get("count", 1)) for row in report.mechanisms),
+            "leaks": [] if report is None else report.leaks,
+            "unchecked": UNCHECKED,
             "text_checked": self.text_checked,
         }
 

@@ -6,21 +6,12 @@ from collections.abc import Iterable, Mapping
 from skdp.exceptions import PrivacyAccountingError
 from skdp.privacy import accounting
 from skdp.privacy.accounting.amplification import WITHOUT_REPLACEMENT
-from skdp.privacy.accounting.releases import release_type
+from skdp.privacy.accounting.text import ACCOUNTANTS
 from skdp.privacy.batches import BatchPlan
 from skdp.privacy.log import LOGGER
 from skdp.privacy.report import PrivacyReport
+from skdp.privacy.report.text import SEEDED, UNIT_ASSUMPTIONS, noise_name
 from skdp.privacy.session.ledger import GaussianPlan, Ledger
-
-# Assumptions that cannot be checked: whether two rows are equal is private.
-_ONCE = {
-    "record": "each record appears once: resampling, oversampling or augmentation before fit multiplies "
-    "what one person adds",
-    "group": "all rows of one person carry one group: resampling, oversampling or augmentation before fit "
-    "must not give a person's rows to other groups",
-    "owner": "all records of one owner carry one label: no owner's records are with another owner",
-    "window": "each sentence appears once: one that is repeated adds its windows again",
-}
 
 
 def make_report(
@@ -29,6 +20,7 @@ def make_report(
     seeded: bool,
     public: Mapping[str, object] | None,
     assumptions: tuple[str, ...],
+    leaks: tuple[str, ...],
     unproven: bool,
     erratum: str | None,
     post_processing: tuple[str, ...] = (),
@@ -38,11 +30,10 @@ def make_report(
         raise ValueError("a session with a finite epsilon makes proven releases only")
     claim = math.inf if ledger.exact else claimed(ledger)
     rechecked = None if ledger.exact else recheck(ledger, claim)
-    assumptions = (_ONCE[ledger.protects], *ledger.assumptions, *assumptions)
-    if seeded:
-        assumptions += ("the seed is secret and never used for another fit: for testing only",)
+    assumptions = (UNIT_ASSUMPTIONS[ledger.protects], *ledger.assumptions, *assumptions)
+    leaks = (*leaks, SEEDED) if seeded and SEEDED not in leaks else leaks
     plans = [plan.planned_row() for plan in ledger.plans if isinstance(plan, BatchPlan)]
-    drawn = "none" if ledger.exact else _noise_name(ledger, seeded)
+    drawn = "none" if ledger.exact else noise_name(ledger.rows, seeded)
     report = PrivacyReport(
         epsilon=claim,
         delta=max(ledger.delta, ledger.numerical_error[1]),
@@ -53,6 +44,7 @@ def make_report(
         noise="the method's own, without a proof" if unproven else drawn,
         public=dict(public or {}),
         assumptions=list(assumptions),
+        leaks=list(leaks),
         mechanisms=[] if ledger.exact else [dict(line) for line in ledger.rows],
         numerical_error=tuple(ledger.numerical_error),
         plan_mu=None if ledger.exact else claimed_mu(ledger),
@@ -136,7 +128,12 @@ def recheck(ledger: Ledger, claim: float) -> float | None:
 def inner_lines(ledger: Ledger, reports: Iterable[Iterable[PrivacyReport]]) -> list[str]:
     """The assumptions of fits inside a session, each line once, without the session's own."""
     lines = (line for some in reports for report in some for line in report.assumptions)
-    return [line for line in dict.fromkeys(lines) if line != _ONCE[ledger.protects]]
+    return [line for line in dict.fromkeys(lines) if line != UNIT_ASSUMPTIONS[ledger.protects]]
+
+
+def inner_leaks(reports: Iterable[Iterable[PrivacyReport]]) -> list[str]:
+    """The leaks of fits inside a session, each line once."""
+    return list(dict.fromkeys(line for some in reports for report in some for line in report.leaks))
 
 
 def _recheck_sums(ledger: Ledger, claim: float) -> float:
@@ -152,29 +149,19 @@ def _recheck_sums(ledger: Ledger, claim: float) -> float:
 
 def _accountant_name(ledger: Ledger) -> str:
     if ledger.delta == 0:
-        return "basic composition of pure mechanisms"
+        return ACCOUNTANTS["pure"]
     if ledger.set_aside:
-        return "basic composition of (epsilon, delta)"
+        return ACCOUNTANTS["basic"]
     if ledger.best_of:
-        return "pointwise bound for the best of a random number of trials"
+        return ACCOUNTANTS["best"]
     if ledger.sampled:
         kinds = {plan.sampling for plan in ledger.plans if isinstance(plan, BatchPlan)}
         if WITHOUT_REPLACEMENT in kinds:
-            return "Renyi DP of fixed-size batches (Wang, Balle & Kasiviswanathan 2019)"
+            return ACCOUNTANTS["fixed size"]
         extras = [plan.extra for plan in ledger.plans if isinstance(plan, BatchPlan) and plan.extra is not None]
         if extras:
             return extras[0].accountant
-        return "privacy loss distributions of Poisson batches (Zhu, Dong & Wang 2022)"
+        return ACCOUNTANTS["Poisson"]
     gaussian = all(isinstance(plan, GaussianPlan | BatchPlan) for plan in ledger.plans)
     exact = gaussian and not ledger.pure
-    return "exact Gaussian DP (Balle & Wang 2018)" if exact else "Gaussian DP composition"
-
-
-def _noise_name(ledger: Ledger, seeded: bool) -> str:
-    seen = {line["name"]: line.get("grid") for line in ledger.rows}
-    source = "OpenSSL ChaCha20" + (", seeded: for testing only" if seeded else "")
-    drawn = (
-        release_type({"name": name}).noise + ("" if grid is None else f" {grid:.2g}")
-        for name, grid in seen.items()
-    )
-    return "; ".join([*drawn, source])
+    return ACCOUNTANTS["gaussian"] if exact else ACCOUNTANTS["mixed"]

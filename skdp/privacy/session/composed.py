@@ -349,6 +349,7 @@ class ComposedSession(PrivacySession):
         *,
         public: Mapping[str, object] | None = None,
         assumptions: tuple[str, ...] = (),
+        leaks: tuple[str, ...] = (),
         unproven: bool = False,
         erratum: str | None = None,
         post_processing: tuple[str, ...] = (),
@@ -357,8 +358,8 @@ class ComposedSession(PrivacySession):
 
         Parameters
         ----------
-        public, assumptions, unproven, erratum, post_processing
-            As for `PrivacySession.report`. The assumptions of the fits inside are added.
+        public, assumptions, leaks, unproven, erratum, post_processing
+            As for `PrivacySession.report`. The assumptions and leaks of the fits inside are added.
 
         Returns
         -------
@@ -379,6 +380,7 @@ class ComposedSession(PrivacySession):
             return super().report(
                 public=public,
                 assumptions=tuple(line for line in assumptions if line not in known),
+                leaks=tuple(dict.fromkeys([*leaks, *claim.inner_leaks(self._reports)])),
                 unproven=unproven,
                 erratum=erratum,
                 post_processing=post_processing,

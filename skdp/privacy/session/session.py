@@ -248,6 +248,7 @@ class PrivacySession(
         *,
         public: Mapping[str, object] | None = None,
         assumptions: tuple[str, ...] = (),
+        leaks: tuple[str, ...] = (),
         unproven: bool = False,
         erratum: str | None = None,
         post_processing: tuple[str, ...] = (),
@@ -260,6 +261,8 @@ class PrivacySession(
             Public quantities that the fit used.
         assumptions : tuple of str, default=()
             Besides the one that every report lists: each record, or each person's group, is there once.
+        leaks : tuple of str, default=()
+            What was taken from the data and is not covered by epsilon; a seed is added.
         unproven : bool, default=False
             Of an exact session: the estimator added noise of its own that no valid proof supports.
         erratum : str, default=None
@@ -284,6 +287,7 @@ class PrivacySession(
                 self._keys.seeded,
                 public,
                 assumptions,
+                leaks,
                 unproven,
                 erratum,
                 post_processing,

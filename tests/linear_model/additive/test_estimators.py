@@ -719,7 +719,7 @@ def test_labels_that_are_read_from_the_records_are_named(kind):
     with pytest.warns(PrivacyLeakWarning, match="classes="):
         model = make(kind, classes=None).fit(X, y)
     assert model.solver_ == "additive"
-    assert any("label set" in line for line in model.privacy_.assumptions)
+    assert any("label set" in line for line in model.privacy_.leaks)
 
 
 @each

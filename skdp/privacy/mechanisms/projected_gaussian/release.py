@@ -21,6 +21,7 @@ from scipy.special import erfc
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy import noise
 from skdp.privacy.accounting.releases import LedgerRow
+from skdp.privacy.accounting.text import ACCOUNTANTS
 from skdp.privacy.batches import BatchExtra, BatchPlan
 from skdp.privacy.bounded import BoundedStatistic, SourceExtra
 from skdp.privacy.mechanisms.grid import Noise, gaussian_grid
@@ -87,7 +88,7 @@ class ProjectedNorms(BatchExtra):
     """
 
     name: ClassVar[str] = ProjectedGaussian.name
-    accountant: ClassVar[str] = "privacy loss distributions of gradients clipped by random projections"
+    accountant: ClassVar[str] = ACCOUNTANTS["projected"]
     has_key: ClassVar[bool] = True
     remedy: ClassVar[str] = "more projections, "
 

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy import noise
 from skdp.privacy.accounting.releases import LedgerRow
+from skdp.privacy.accounting.text import ACCOUNTANTS
 from skdp.privacy.batches import BatchExtra, BatchPlan
 from skdp.privacy.bounded import BoundedStatistic, Source
 from skdp.privacy.entries import clipped, values_at
@@ -68,9 +69,7 @@ class Choices(BatchExtra):
 
     name: ClassVar[str] = SelectedGaussian.name
     method: ClassVar[str] = "selected_gaussian"
-    accountant: ClassVar[str] = (
-        "privacy loss distributions of choices and noise on one batch, or Renyi DP if that is smaller"
-    )
+    accountant: ClassVar[str] = ACCOUNTANTS["selected"]
 
     choices: int
     share: float = 0.25
