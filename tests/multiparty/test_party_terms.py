@@ -339,7 +339,7 @@ def test_the_check_the_report_and_the_page_say_what_laplace_noise_rests_on(tmp_p
     page = " ".join((root / "docs" / "theory" / "secure_aggregation.rst").read_text().split())
     assert "one altered message removes the noise, and nobody notices" in page
     assert "nothing is opened to those who notice" not in page
-    assert "no share left that could contradict" in page
+    assert "all k = 2t + 1 are needed, none is left to contradict" in page
     page = " ".join((root / "docs" / "guide" / "owners.rst").read_text().split())
     assert "It protects only where every server follows the protocol." in page
     security = " ".join((root / "SECURITY.md").read_text().split())
