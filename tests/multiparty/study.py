@@ -182,7 +182,7 @@ class Impostor:
             for link in network.links():
                 await link.drain()
         finally:
-            network.close()
+            await network.end()
 
 
 async def announce(network, **changes):

@@ -538,7 +538,7 @@ def test_a_party_that_hangs_up_is_named_to_every_other(tmp_path):
 
     async def be_ready_and_go(network):
         await be_ready(network)
-        network.close()
+        await network.end()
 
     found = study.together(only=range(3), beside=[Leaves(study, None)])
     for index in range(3):

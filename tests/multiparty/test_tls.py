@@ -44,7 +44,7 @@ class Town:
         except PartyError as error:
             raise await network.stop(error) from None
         numbers = {link.index for link in network.links()}
-        network.close()
+        await network.end()
         return numbers
 
     def run(self, deadline=30.0, *beside, skip=(), **of):

@@ -176,7 +176,7 @@ def _take_part(options: Options, plan: Plan, ledger: PlanLedger, say: Callable[[
             if cause is error:
                 raise
             raise cause from None
-        bridge.call(_close(network))
+        bridge.call(network.end())
     path = _write(out, plan, options.index, model, _compared(plan, engine))
     say(f"model: {path}\nreport: {path.with_name(path.name.replace('.model.', '.report.'))}")
     spent = f"epsilon {model.privacy_.epsilon:g}, delta {model.privacy_.delta:g}"
@@ -200,10 +200,6 @@ def _stopped(bridge: Bridge, network: Network, plan: Plan, error: BaseException)
             bridge.call(network.stop(PartyError(me, reason, index=network.own)))
             return error
     return bridge.call(network.stop(error))
-
-
-async def _close(network: Network) -> None:
-    network.close()
 
 
 # ---------------------------------------------------------------- before the connections

@@ -58,6 +58,10 @@ class StreamLink(BaseLink):
         """End the connection."""
         self._writer.close()
 
+    def abort(self) -> None:
+        """End the connection at once, without a word to the peer."""
+        self._writer.transport.abort()
+
     async def wait_closed(self) -> None:
         """Wait until the connection has ended, after `close`."""
         with contextlib.suppress(OSError):  # a peer that is gone ends it, too

@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 from skdp.multiparty.transport.errors import ABORT_TAG, PartyError, Reason, pack_abort, unpack_abort
 
 T = TypeVar("T")
+LAST_WORDS = 2.0  # seconds that a party that stops gives the others to read why, and to close; a choice, not tuned
 
 
 class Link(Protocol):
@@ -121,6 +122,12 @@ class BaseLink:
         """See `Link.close`."""
         raise NotImplementedError
 
+    async def wait_closed(self) -> None:
+        """Wait until the connection has ended, after `close`."""
+
+    def abort(self) -> None:
+        """End the connection at once, without a word to the peer."""
+
     async def _read(self) -> tuple[int, bytes]:
         """The next frame: tag and payload. EOFError or OSError if the connection is gone."""
         raise NotImplementedError
@@ -148,6 +155,23 @@ async def abort_all(links: Iterable[Link], error: BaseException) -> None:
             await link.send(ABORT_TAG, payload)
 
     await asyncio.gather(*(tell(link) for link in links))
+
+
+async def end_all(links: Iterable["BaseLink"]) -> None:
+    """Close links and wait until they are closed: a socket that outlives its loop is never closed.
+
+    A peer that does not take leave within some seconds is left without.
+    """
+    links = list(links)
+    for link in links:
+        link.close()
+    try:
+        async with asyncio.timeout(LAST_WORDS):
+            await asyncio.gather(*(link.wait_closed() for link in links))
+    except TimeoutError:
+        for link in links:
+            link.abort()
+        await asyncio.sleep(0.01)  # an aborted transport closes its socket in the loop's next turn
 
 
 async def together(parts: Iterable[Coroutine[object, object, T]]) -> list[T]:

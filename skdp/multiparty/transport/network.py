@@ -5,11 +5,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from skdp.multiparty.transport.errors import PartyError, Reason
-from skdp.multiparty.transport.links import BaseLink, abort_all, together
+from skdp.multiparty.transport.links import LAST_WORDS, BaseLink, abort_all, end_all, together
 
 READY_TAG, DONE_TAG, LAID_TAG = 2**64 - 3, 2**64 - 4, 2**64 - 5
 Hear = Callable[[BaseLink, bytes], None]
-_LAST_WORDS = 2.0  # seconds that a stopping party gives the others to read why; a choice, not tuned
 
 
 @dataclass
@@ -93,7 +92,7 @@ class Network:
         # A socket that is closed with unread bytes resets its connection, and the peer may lose the last frame
         # that was sent to it. Who has stopped by itself waits for no word.
         await self._drain_all(lambda word: False)
-        self.close()
+        await self.end()
         return error
 
     async def _reported(self) -> PartyError | None:
@@ -104,7 +103,7 @@ class Network:
         """Read on until every peer has said why it stops or has closed; return a word that is wanted at once."""
         tasks = [asyncio.create_task(link.drain()) for link in self.links()]
         try:
-            async with asyncio.timeout(_LAST_WORDS):
+            async with asyncio.timeout(LAST_WORDS):
                 for next_one in asyncio.as_completed(tasks):
                     word = await next_one
                     if word is not None and wanted(word):
@@ -117,11 +116,10 @@ class Network:
             await asyncio.gather(*tasks, return_exceptions=True)
         return None
 
-    def close(self) -> None:
-        """End every connection."""
-        for table in (self.to_servers, self.to_owners, self.between):
-            for link in table.values():
-                link.close()
+    async def end(self) -> None:
+        """End every connection, and wait until all are closed."""
+        tables = (self.to_servers, self.to_owners, self.between)
+        await end_all(link for table in tables for link in table.values())
 
 
 def _hear_nothing(link: BaseLink, word: bytes) -> None:

@@ -21,6 +21,7 @@ from typing import Protocol
 from skdp.multiparty.transport.errors import PartyError, Reason
 from skdp.multiparty.transport.frames import StreamLink
 from skdp.multiparty.transport.hello import Hello, Role, greet
+from skdp.multiparty.transport.links import end_all
 from skdp.multiparty.transport.memory import memory_pair
 from skdp.multiparty.transport.network import Network
 
@@ -120,6 +121,7 @@ async def connect_all(
     finally:
         if listener is not None:
             listener.close()
+        await end_all(calls.refused)
     return calls.network
 
 
@@ -136,6 +138,7 @@ class _Calls:
         self.numbers = {party.fingerprint: index for index, party in enumerate(parties)}
         self.network = Network(identity.index)
         self.failures: dict[int, PartyError] = {}
+        self.refused: list[StreamLink] = []  # connections that were closed while others were made
         self.hung_up: set[int] = set()  # servers that ended a connection before their first word
         self.strangers = 0  # connections that showed no certificate of the plan
         self.settled = asyncio.Event()  # every party is connected or has failed
@@ -197,10 +200,15 @@ class _Calls:
         else:
             table = self.network.to_servers if called else self.network.to_owners
         if link.index in table:
-            link.close()
+            self._refuse(link)
         else:
             table[link.index] = link
             self._look_whether_settled()
+
+    def _refuse(self, link: StreamLink) -> None:
+        """Close a connection; `connect_all` waits for its end."""
+        link.close()
+        self.refused.append(link)
 
     def _fail(self, error: PartyError) -> None:
         if error.index is not None:
@@ -226,20 +234,20 @@ class _Calls:
                 continue
             link = self._link(reader, writer, index)
             if self._number_of(writer) != index:
-                link.close()
+                self._refuse(link)
                 return self._fail(link.error(Reason.CERTIFICATE))
             try:
                 await greet(link, self.identity.hello, role)
                 return self._keep(link, role, called=True)
             except PartyError as error:
-                link.close()
+                self._refuse(link)
                 if error.reason is not Reason.LOST:
                     return self._fail(error)
                 # Under TLS 1.3 a server looks at our certificate after our side of the handshake is done.
                 self.hung_up.add(index)
                 await asyncio.sleep(_RETRY)
             except BaseException:
-                link.close()
+                self._refuse(link)
                 raise
 
     # ---------------------------------------------------------------- the accepting side
@@ -290,22 +298,22 @@ class _Calls:
         index = self._number_of(writer)
         if index is None or index == self.own:
             self.strangers += 1
-            writer.close()
+            writer.transport.abort()
             return
         link = self._link(reader, writer, index)
         try:
             role = await greet(link, self.identity.hello, Role.SERVER)
         except PartyError as error:
-            link.close()
+            self._refuse(link)
             # A connection that broke is made again by its party.
             if error.reason is not Reason.LOST:
                 self._fail(error)
             return
         except BaseException:
-            link.close()
+            self._refuse(link)
             raise
         if role is Role.SERVER and not self.own < index < self.n_servers:
-            link.close()
+            self._refuse(link)
             return self._fail(link.error(Reason.CONTENT))
         self._keep(link, role, called=False)
 
