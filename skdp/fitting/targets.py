@@ -498,7 +498,8 @@ def _undeclared(classes: np.ndarray) -> str:
     """The message for a label that is not declared: it holds declared labels only, which are public."""
     shown = [repr(label) for label in classes[:SHOWN_LABELS].tolist()]
     more = ["..."] if classes.size > SHOWN_LABELS else []
-    alike = "text: case and spaces count" if classes.dtype.kind == "U" else "1 and '1' are different labels"
+    words = classes.dtype.kind == "U" and not any(label.strip()[:1].isdigit() for label in classes.tolist())
+    alike = "text: case and spaces count" if words else "1 and '1' are different labels"
     return (
         f"y contains labels that are not in classes=[{', '.join([*shown, *more])}] ({alike}); "
         "every record's label must be a declared one"
