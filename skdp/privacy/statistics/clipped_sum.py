@@ -71,16 +71,16 @@ def clipped_sum(
 
     Notes
     -----
-    **Privacy.** Let v be a unit's vector of D entries, u = 2**-53, C = ``clip_norm`` in units of the grid, and
+    **Privacy.** Let v be a unit's vector of D entries, u = 2**-53, C = ``clip_norm`` in grid steps, and
     C' = C - sqrt(D) / 2 - 1. The unit adds the nearest integers of v t with
-    t = min(1 / unit, C' (1 - (D + 16) 2 u) / N), where N is the computed norm of v plus sqrt(D) 2**-511.
+    t = min(1 / grid step, C' (1 - (D + 16) 2 u) / N), where N is the computed norm of v plus sqrt(D) 2**-511.
 
     1. A sum of D squares in any order loses at most a factor (1 - u)**(D + 1), and squares that underflow take at
        most sqrt(D) 2**-537 from the norm: N >= ||v|| (1 - u)**(D / 2 + 3).
     2. The quotient and the products round by a few u more, which the factor in t covers: the computed v t has norm
        at most C', but for subnormal products, which are off by at most 2**-51 together.
     3. Rounding moves each of D entries by at most 1/2: the integers have norm at most
-       C' + sqrt(D) / 2 = C - 1. The unit left over pays for the subnormal products and for the rounding of C'.
+       C' + sqrt(D) / 2 = C - 1. The grid step left over pays for the subnormal products and the rounding of C'.
     4. A unit whose N is not finite, or whose t is below 2**-960, adds exactly 0.
 
     Integers are added exactly modulo 2**64, as in `mean_gradient`. One unit adds at most ``clip_norm``, and the

@@ -41,8 +41,8 @@ def column_counts(
 
     Notes
     -----
-    **Privacy.** Let h be the largest integer with ``h * unit <= 1/2``. A record adds h or -h to each column. A
-    group of r rows, k of them inside, adds the integer nearest to h (2 k - r) / r, held between -h and h. A unit
+    **Privacy.** Let h be the largest integer with ``h * grid step <= 1/2``. A record adds h or -h to each column.
+    A group of r rows, k of them inside, adds the integer nearest to h (2 k - r) / r, held between -h and h. A unit
     thus adds at most h to each entry, and a vector of l2 norm at most sqrt(d) h, however many rows it has. A unit
     that comes or goes moves the counts by that, and one that is replaced by twice as much. A unit's contribution
     follows from its own cells, see `skdp.kernels.counts`: the numbers k are counted in integers. The integers are

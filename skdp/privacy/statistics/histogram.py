@@ -39,10 +39,10 @@ def histogram(records: HoldsRows, edges: ArrayLike, *, adjacency: str) -> Bounde
 
     Notes
     -----
-    **Privacy.** Let h be the largest integer with ``h * unit <= 1``. A record adds h to at most one bin of each
-    column. A group of r rows, k of them in a bin, adds the integer part of h k / r to it, computed in integers. In
-    each column a unit adds a vector p without negative entries whose sum is at most h: its l2 norm is at most h. A
-    unit that comes or goes moves d columns by at most ``sqrt(d) h``. If q takes the place of p, then
+    **Privacy.** Let h be the largest integer with ``h * grid step <= 1``. A record adds h to at most one bin of
+    each column. A group of r rows, k of them in a bin, adds the integer part of h k / r to it, computed in
+    integers. In each column a unit adds a vector p without negative entries whose sum is at most h: its l2 norm is
+    at most h. A unit that comes or goes moves d columns by at most ``sqrt(d) h``. If q takes the place of p, then
     ``||p - q||^2 = ||p||^2 + ||q||^2 - 2 <p, q> <= 2 h^2``, because the inner product is not negative, and a unit
     that is replaced moves d columns by at most ``sqrt(2 d) h``, and by ``sqrt(d) h`` if there is only one bin. In
     l1 norm it is 2 d h (one bin: d h) and d h. The bin of a cell is found by comparing it with the edges, exactly,
