@@ -31,10 +31,8 @@ def verify(arguments: argparse.Namespace) -> None:
                 print(f"recomputed  epsilon {recomputed}, of these releases, by other code than the fit")
             else:
                 planned = rounded_up(found["planned"], 9)
-                print(
-                    f"recomputed  the plan pays epsilon {planned}, the listed releases {recomputed}, by other code "
-                    "than the fit"
-                )
+                costs = f"the plan pays epsilon {planned}, the listed releases {recomputed}"
+                print(f"recomputed  {costs}, by other code than the fit")
         if found["text_checked"] and found["verified"]:
             print("words       every word and number on the card agrees with its ledger")
     if not found["verified"]:

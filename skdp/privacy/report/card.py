@@ -237,9 +237,9 @@ def _claim(document: Mapping[str, Json], report: "PrivacyReport", unit: str) -> 
     assert isinstance(attack, Mapping)
     false, true = (_percent(cast("float", attack[f"{name}_positive_rate"])) for name in ("false", "true"))
     attacker = (
-        "Against: anyone who sees the released results and this card, whatever else they know, as long as the key "
-        f"stream (ChaCha20) cannot be told from random bits. An attacker who {_TELLS[adjacency].format(unit=unit)} "
-        f"with a false positive rate of {false} has a true positive rate of at most {true}."
+        "Against: anyone who sees the released results and this card, whatever else they know, as long as the "
+        "key stream (ChaCha20) cannot be told from random bits. An attacker who "
+        f"{_TELLS[adjacency].format(unit=unit)} with a false positive rate of {false} has a true positive rate of at most {true}."
     )
     if adjacency != "replace-one":
         both = _percent(cast("float", attack["two_values_true_positive_rate"]))
@@ -257,8 +257,8 @@ def _claim(document: Mapping[str, Json], report: "PrivacyReport", unit: str) -> 
             f"e^epsilon, plus delta, as likely {_AS_IF[adjacency].format(unit=unit)}.",
             protected,
             attacker,
-            f"The claim is about one fit with {document['releases']} releases of noisy numbers, which its author lists "
-            "below.",
+            f"The claim is about one fit with {document['releases']} releases of noisy numbers, which its author "
+            "lists below.",
         ],
         facts=lines,
     )

@@ -168,7 +168,8 @@ def test_skdp_explains_the_purposes_of_its_own_fits():
     for each in walk_packages(skdp.__path__, "skdp."):
         if not each.name.endswith("__main__"):
             import_module(each.name)
-    kinds = [cls for cls in below(PrivateFit) if cls.__module__.startswith("skdp.") and not inspect.isabstract(cls)]
+    own = [cls for cls in below(PrivateFit) if cls.__module__.startswith("skdp.")]
+    kinds = [cls for cls in own if not inspect.isabstract(cls)]
     # Bases of networks are not abstract; comparisons are called by their functions.
     bases = {"ConvolutionalNet", "SequenceNet"}
     names = {getattr(cls, "_called", None) or cls.__name__ for cls in kinds} - bases
@@ -413,6 +414,23 @@ def test_a_claim_that_the_ledger_does_not_pay(report, tmp_path, suffix, changes,
     found = check(forged(report, **changes), tmp_path, suffix)
     assert not found["verified"]
     assert any(message in problem for problem in found["problems"])
+
+
+def test_no_problem_names_two_numbers_that_agree(report, tmp_path):
+    """A card whose claim alone was changed has a recheck that is right, and above the claim."""
+    found = check(forged(report, epsilon=0.1, plan_mu=None), tmp_path)
+    assert any("the listed releases cost epsilon" in problem for problem in found["problems"])
+    assert not any("a recheck found" in problem for problem in found["problems"])
+
+
+def test_the_number_that_stands_for_the_records_is_an_assumption():
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    for n_public in (None, 100):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = skdp.DPLinearRegression(epsilon=1.0, delta=1e-5, n_public=n_public).fit(X, X[:, 0])
+        lines = [line for line in model.privacy_.assumptions if "n_public was not computed" in line]
+        assert len(lines) == (n_public is not None)
 
 
 @pytest.mark.parametrize(
@@ -797,6 +815,7 @@ def test_the_command(report, tmp_path, capsys):
         "one fit of DPStandardScaler",
         "epsilon 1, delta 1e-06, for one record",
         "lists 4 releases",
+        "the plan pays epsilon 0.",
         "Not checked, but as their author states them: unit, adjacency, sensitivities,",
     ):
         assert part in said
