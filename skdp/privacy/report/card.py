@@ -239,7 +239,8 @@ def _claim(document: Mapping[str, Json], report: "PrivacyReport", unit: str) -> 
     attacker = (
         "Against: anyone who sees the released results and this card, whatever else they know, as long as the "
         "key stream (ChaCha20) cannot be told from random bits. An attacker who "
-        f"{_TELLS[adjacency].format(unit=unit)} with a false positive rate of {false} has a true positive rate of at most {true}."
+        f"{_TELLS[adjacency].format(unit=unit)} with a false positive rate of {false} has a true "
+        f"positive rate of at most {true}."
     )
     if adjacency != "replace-one":
         both = _percent(cast("float", attack["two_values_true_positive_rate"]))
