@@ -373,7 +373,7 @@ def _with_attributes(lines: list[str], declared: Mapping[str, Any]) -> list[str]
             entry = f"{name} : {one.words}\n" + textwrap.indent(inspect.cleandoc(one.text), "    ")
             shared = TEXTS.get(f"{name}.{kind}") or TEXTS.get(name)
             if not one.text and shared is None:
-                raise KeyError(name)
+                raise KeyError(f"{name} has no description: declare it by fitted(type, text)")
             section += (entry if one.text else str(shared)).split("\n")
     return _with_section(lines, "Attributes", section)
 

@@ -30,7 +30,8 @@ class Loss(Protocol):
     cannot be computed. Mechanisms that release a minimiser refuse such a loss: there a wrong ``lipschitz`` would
     void the claim.
 
-    The facts are class attributes or properties; all but ``name`` and ``smoothness`` have a default.
+    The facts are class attributes or properties, so ``__init__`` cannot set them; all but ``name`` and
+    ``smoothness`` have a default.
 
     Examples
     --------

@@ -168,6 +168,7 @@ def fitted(words: str = "", text: str = "", *, is_set: bool = True, init: Litera
         Its type in the docstring.
     text : str, default=""
         Its description. Without one it is the inherited description, or a text of `skdp._docs`.
+        Declare a new attribute by ``fitted(type, text)``.
     is_set : bool, default=True
         False of an inherited attribute that the fits of this class do not set.
     """

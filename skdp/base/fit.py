@@ -56,6 +56,8 @@ Unit = Literal["record", "group"]
 
 STEPS_ARE_CLEAN = "earlier pipeline steps did not learn from these records"
 NOT_COUNTED = "its own cost is not counted here"
+UNMEASURED = "nobody who sees the results measured the time of the fit or read its memory"
+PUBLIC_NUMBER = "n_public was not computed from these records, or was paid for"
 
 
 class SessionOptions(TypedDict, total=False):
@@ -478,7 +480,8 @@ class PrivateFit(FitFrame[ProblemT]):  # type: ignore[explicit-any]  # of the ba
         assumptions = (
             f"every record passes the per-record checks: {self._record_checks}",
             *([] if around or (self._leaks_name_steps and problem.leaks) else [f"{STEPS_ARE_CLEAN}{but}"]),
-            "time and memory of the fit are not protected",
+            UNMEASURED,
+            *([] if self.n_public is None else [PUBLIC_NUMBER]),
             *(["at least one record or group remains"] if self.adjacency == "add-remove" else []),
             *plan.assumptions,
             *([] if getattr(self, start, None) is None else [f"{start} is a released model; {NOT_COUNTED}"]),

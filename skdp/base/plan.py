@@ -206,7 +206,7 @@ class FitPlan:
             lines.append("  budget, of mu^2 (of epsilon in releases without a mu):")
             lines += [f"    {_line(step)}" for step in made.steps]
             words = dict.fromkeys(step.purpose for step in made.steps)
-            told = [(word, meaning_of(word)) for word in words]
+            told = [(word, meaning_of(word, self.estimator)) for word in words]
             lines += [f"  {word}: {meaning.what}, for {meaning.why}" for word, meaning in told if meaning.what]
             if any("noise multiplier" in line for line in lines):
                 lines.append("  noise multiplier: standard deviation over the most that one unit can change")

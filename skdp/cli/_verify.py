@@ -27,7 +27,12 @@ def verify(arguments: argparse.Namespace) -> None:
         print(f"lists       {found['releases']} releases")
         if found["recomputed"] is not None:
             recomputed = rounded_up(found["recomputed"], 9)
-            print(f"recomputed  epsilon {recomputed}, of these releases, by other code than the fit")
+            if found["planned"] is None:
+                print(f"recomputed  epsilon {recomputed}, of these releases, by other code than the fit")
+            else:
+                planned = rounded_up(found["planned"], 9)
+                costs = f"the plan pays epsilon {planned}, the listed releases {recomputed}"
+                print(f"recomputed  {costs}, by other code than the fit")
         if found["text_checked"] and found["verified"]:
             print("words       every word and number on the card agrees with its ledger")
     if not found["verified"]:

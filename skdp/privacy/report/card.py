@@ -237,24 +237,29 @@ def _claim(document: Mapping[str, Json], report: "PrivacyReport", unit: str) -> 
     assert isinstance(attack, Mapping)
     false, true = (_percent(cast("float", attack[f"{name}_positive_rate"])) for name in ("false", "true"))
     attacker = (
-        "Against: anyone who sees the released results and this card, whatever else they know and however much "
-        f"they compute. An attacker who {_TELLS[adjacency].format(unit=unit)} with a false positive rate of "
-        f"{false} has a true positive rate of at most {true}."
+        "Against: anyone who sees the released results and this card, whatever else they know, as long as the "
+        "key stream (ChaCha20) cannot be told from random bits. An attacker who "
+        f"{_TELLS[adjacency].format(unit=unit)} with a false positive rate of {false} has a true "
+        f"positive rate of at most {true}."
     )
     if adjacency != "replace-one":
         both = _percent(cast("float", attack["two_values_true_positive_rate"]))
         attacker += (
             f" Values are protected less: one who {_TELLS['replace-one'].format(unit=unit)}, at most {both}."
         )
+    protected = f"Protected: one {unit}. Neighbouring data sets: {ADJACENCY_TEXTS[adjacency].format(unit=unit)}."
+    if unit == "record":
+        protected += " If a person has several records, this protects one of them, not the person."
     return Section(
         "Claim",
         warnings=warnings,
         sentences=[
             "The released results are differentially private. Whatever anyone finds in them is, up to a factor of "
-            f"e^epsilon and a probability of delta, as likely {_AS_IF[adjacency].format(unit=unit)}.",
-            f"Protected: one {unit}. Neighbouring data sets: {ADJACENCY_TEXTS[adjacency].format(unit=unit)}.",
+            f"e^epsilon, plus delta, as likely {_AS_IF[adjacency].format(unit=unit)}.",
+            protected,
             attacker,
-            f"The claim is about one fit with {document['releases']} releases of noisy numbers, all listed below.",
+            f"The claim is about one fit with {document['releases']} releases of noisy numbers, which its author "
+            "lists below.",
         ],
         facts=lines,
     )

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from skdp.registry import ESTIMATORS, OTHERS
+
 
 class Meaning(NamedTuple):
     """What is released, and what it is for."""
@@ -84,7 +86,19 @@ MEANINGS = {
 }
 
 
-def meaning_of(purpose: str | None) -> Meaning:
-    """The words for a purpose; of fits inside a fit, whose rows have a prefix, those of the inner one."""
-    known = "" if purpose is None else purpose.rpartition(": ")[2]
+# Names that reports of skdp give for fits that are no public estimators: functions, and the classes behind them.
+_FUNCTIONS = (
+    "BalancedAccuracy ConfusionCounts Count Crosstab DPRandomizedSearch DPTunedThresholdClassifier Describe "
+    "GivenScores Histogram LossMean ManyClassTables Mean NumberScore Quantile ResidualMoments RightShare Std "
+    "TwoClassTable Var _Bins compare cross_validate"
+)
+_OWN = frozenset({*ESTIMATORS, *OTHERS, *_FUNCTIONS.split()})
+
+
+def meaning_of(purpose: str | None, estimator: str | None) -> Meaning:
+    """The words for a purpose; of fits inside a fit, whose rows have a prefix, those of the inner one.
+
+    Estimators of users and bare sessions have purposes of their own, which may mean something else: no words.
+    """
+    known = "" if purpose is None or estimator not in _OWN else purpose.rpartition(": ")[2]
     return MEANINGS.get(known, Meaning("", ""))

@@ -258,13 +258,14 @@ def release_table(state: ReportState) -> ReleaseTable | None:
             sampling,
             _span(known) if known else "",
             f"{math.fsum(cost for _, cost in group) / total:.1%}" if shares else "",
-            meaning_of(purpose).why,
+            meaning_of(purpose, state["estimator"]).why,
         )
         for cells, cell in zip(columns.values(), row):
             cells.append(plain(cell))
     notes = _notes(state["unit"], releases, columns, noise, budget if shares else "")
     kept = {name: cells for name, cells in columns.items() if any(cells)}
-    words = [(plain(purpose), meaning_of(purpose).what) for purpose in dict.fromkeys(key[0] for key in same)]
+    purposes = dict.fromkeys(key[0] for key in same)
+    words = [(plain(purpose), meaning_of(purpose, state["estimator"]).what) for purpose in purposes]
     return ReleaseTable(
         head=tuple(kept),
         cells=[list(cells) for cells in zip(*kept.values())],

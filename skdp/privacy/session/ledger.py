@@ -217,8 +217,8 @@ class Ledger:
         if self.planned_mu2() + mu2 > self.mu2 * _SHARE_ROUNDING:
             left = max(0.0, 1.0 - self.planned_mu2() / self.mu2)
             raise PrivacyBudgetExceeded(
-                f"the session has {left:.4g} of its budget (mu^2) left, less than was asked for "
-                f"({mu2 / self.mu2:.4g}); nothing was released. {remedy}"
+                f"the session has {100 * left:.4g} % of its mu^2 left, less than was asked for "
+                f"({100 * mu2 / self.mu2:.4g} %); nothing was released. {remedy}"
             )
 
     def admit_pure(self, epsilon: float, count: int, mu2: float) -> None:

@@ -1,12 +1,15 @@
 """Model cards: what they say, that they say nothing else, and that a forged one is found."""
 
 import html
+import inspect
 import json
 import math
 import re
 import time
 import warnings
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 
 import numpy as np
 import pytest
@@ -15,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 import skdp
 from skdp import nn
+from skdp.base import PrivateFit
 from skdp.cli import main
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy import BoundedStatistic, PrivacyReport, PrivacySession, verify_card
@@ -22,7 +26,7 @@ from skdp.privacy.accounting import recheck_epsilon, tradeoff
 from skdp.privacy.accounting.text import ACCOUNTANTS
 from skdp.privacy.report.card import json_text
 from skdp.privacy.report.curves import Curves
-from skdp.privacy.report.purposes import MEANINGS
+from skdp.privacy.report.purposes import MEANINGS, meaning_of
 from skdp.privacy.report.text import SEEDED, noise_name, plain
 
 SUFFIXES = ("html", "md")
@@ -31,7 +35,7 @@ SUFFIXES = ("html", "md")
 @pytest.fixture(scope="module")
 def report():
     """A report of a session with releases of three mechanisms; two of one purpose differ in noise."""
-    session = PrivacySession(epsilon=1.0, delta=1e-6, estimator="Example")
+    session = PrivacySession(epsilon=1.0, delta=1e-6, estimator="DPStandardScaler")
     one = BoundedStatistic([1.0], l1=1.0, l2=1.0, linf=1.0)
     for share in (0.3, 0.4):
         session.gaussian(one, session.plan_gaussian(1, share=share, purpose="means"))
@@ -76,7 +80,7 @@ def test_a_card_says_what_was_claimed_and_is_verified(report, tmp_path, suffix):
     page = path.read_text()
     power = 1.0 - float(tradeoff(report.mu, 0.05))
     for part in (
-        "Model card of Example",
+        "Model card of DPStandardScaler",
         "Protected: one record.",
         "the number of records is public",
         "4 releases",
@@ -145,6 +149,32 @@ def test_cards_of_all_kinds_of_fits_are_verified(kind, tmp_path):
     assert PrivacyReport.from_json(report.to_json()) == report
     # A person knows what every release is for.
     assert all(row["purpose"].rpartition(": ")[2] in MEANINGS for row in report.mechanisms)
+
+
+@pytest.mark.parametrize("estimator", ["PrivacySession", "MyAlgorithm"])
+def test_the_words_of_a_user_are_not_explained(estimator):
+    session = PrivacySession(epsilon=1.0, delta=1e-6, estimator=estimator)
+    session.gaussian(BoundedStatistic([1.0], l2=1.0), session.plan_gaussian(1, purpose="search"))
+    shown = session.report()._repr_html_()
+    assert "<td>search</td>" in shown
+    assert "the parameters that are searched" not in shown
+    assert "What the releases are" not in shown
+
+
+def test_skdp_explains_the_purposes_of_its_own_fits():
+    def below(cls):
+        return {cls}.union(*map(below, cls.__subclasses__()))
+
+    for each in walk_packages(skdp.__path__, "skdp."):
+        if not each.name.endswith("__main__"):
+            import_module(each.name)
+    own = [cls for cls in below(PrivateFit) if cls.__module__.startswith("skdp.")]
+    kinds = [cls for cls in own if not inspect.isabstract(cls)]
+    # Bases of networks are not abstract; comparisons are called by their functions.
+    bases = {"ConvolutionalNet", "SequenceNet"}
+    names = {getattr(cls, "_called", None) or cls.__name__ for cls in kinds} - bases
+    assert len(names) > 40
+    assert {name for name in names if not meaning_of("search", name).what} == set()
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -384,6 +414,23 @@ def test_a_claim_that_the_ledger_does_not_pay(report, tmp_path, suffix, changes,
     found = check(forged(report, **changes), tmp_path, suffix)
     assert not found["verified"]
     assert any(message in problem for problem in found["problems"])
+
+
+def test_no_problem_names_two_numbers_that_agree(report, tmp_path):
+    """A card whose claim alone was changed has a recheck that is right, and above the claim."""
+    found = check(forged(report, epsilon=0.1, plan_mu=None), tmp_path)
+    assert any("the listed releases cost epsilon" in problem for problem in found["problems"])
+    assert not any("a recheck found" in problem for problem in found["problems"])
+
+
+def test_the_number_that_stands_for_the_records_is_an_assumption():
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    for n_public in (None, 100):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = skdp.DPLinearRegression(epsilon=1.0, delta=1e-5, n_public=n_public).fit(X, X[:, 0])
+        lines = [line for line in model.privacy_.assumptions if "n_public was not computed" in line]
+        assert len(lines) == (n_public is not None)
 
 
 @pytest.mark.parametrize(
@@ -765,9 +812,10 @@ def test_the_command(report, tmp_path, capsys):
     assert main(["verify", str(path)]) == 0
     said = " ".join(capsys.readouterr().out.split())
     for part in (
-        "one fit of Example",
+        "one fit of DPStandardScaler",
         "epsilon 1, delta 1e-06, for one record",
         "lists 4 releases",
+        "the plan pays epsilon 0.",
         "Not checked, but as their author states them: unit, adjacency, sensitivities,",
     ):
         assert part in said
