@@ -65,6 +65,14 @@ as numbers, nothing of this is released, and the method is the published one."""
     "groups": """\
 groups : array-like of shape (n_samples,), default=None
     Who each row belongs to; needed by, and allowed with, ``unit="group"`` only.""",
+    "privacy.additive": """\
+**Privacy.** Besides the releases of the linear estimator: the wide gradient and the gradient of the products
+are mean gradients with Gaussian noise ([Balle2018]_), clipped to a norm G: they move by at most 2 G / n when a
+record is replaced, by G / n under zero-out and add-remove. The Gram matrices are of rows scaled down to norm
+C, and move by sqrt(2) C^2, or by C^2. These bounds hold whatever the features of a row are, because these are
+functions of that row and of public or released numbers alone. A group contributes the mean over its rows.
+Earlier releases decide which ones follow, and shares of mu^2 add up to at most 1 on every path ([Smith2022]_).
+Choices, shapes, their noise, monotone shapes and explanations are post-processing.""",
     "privacy.net": """\
 **Privacy.** The gradient of each record (or the summed gradient of each group) is clipped to l2 norm
 ``clip_norm``, and the clipped vector is the vector that is added. Removing or replacing one in a Poisson batch

@@ -167,7 +167,7 @@ def _crossing(asked: np.ndarray, answers: np.ndarray, likely: int) -> float:
     mean = [
         [float(np.add.reduce(totals[a:b])) / (before[b] - before[a]) for b in range(a + 1, size + 1)]
         for a in range(size)
-    ]  # of the positions from a on, of one, of two and so on
+    ]  # mean[a] has the mean of one position from a on, of two positions, and so on
     curve = [max(min(mean[a][i - a :]) for a in range(i + 1)) for i in range(size)]
     after = int(np.searchsorted(curve, 0.0))  # first that is not negative
     if after == size:

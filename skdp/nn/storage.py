@@ -13,7 +13,7 @@ from skdp.nn.layout import MORE, npz_file
 if TYPE_CHECKING:
     from skdp.nn.net_fit import NetFit
 
-CALIBRATION = "calibration_"  # of two fits of the same kind, one may have it and the other not
+CALIBRATION = "calibration_"  # this attribute exists only if the fit released a calibration
 INPUTS = ("center", "scale", "bounds", "shape")
 # Attributes that a model may have, and the function that makes each from an array.
 KEPT: dict[str, Callable[[np.ndarray], object]] = {

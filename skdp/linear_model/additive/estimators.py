@@ -55,13 +55,7 @@ class DPAdditiveClassifier(AdditiveFit, LabelModel, PrivateFit[Problem]):
     .15. Released numbers do the same where every column has two values, or where one class has nearly all records.
     K classes need K - 1 times as many units.
 
-    **Privacy.** Besides the releases of `DPLogisticRegression`: the wide gradient and the gradient of the products
-    are mean gradients with Gaussian noise ([Balle2018]_), clipped to a norm G: they move by at most 2 G / n when a
-    record is replaced, by G / n under zero-out and add-remove. The Gram matrices are of rows scaled down to norm
-    C, and move by sqrt(2) C^2, or by C^2. These bounds hold whatever the features of a row are, because these are
-    functions of that row and of public or released numbers alone. A group contributes the mean over its rows.
-    Earlier releases decide which ones follow, and shares of mu^2 add up to at most 1 on every path ([Smith2022]_).
-    Choices, shapes, their noise, monotone shapes and explanations are post-processing.
+    {privacy.additive}
 
     {privacy.unprotected}
 
@@ -128,13 +122,7 @@ class DPAdditiveRegressor(AdditiveFit, NumberModel, PrivateFit[Problem]):
     **Algorithm.** The one of `DPAdditiveClassifier`, on the releases of `DPLinearRegression`. Where units times mu
     are below 1000, three gradients fit the line, and three come last.
 
-    **Privacy.** Besides the releases of `DPLinearRegression`: the wide gradient and the gradient of the products
-    are mean gradients with Gaussian noise ([Balle2018]_), clipped to a norm G: they move by at most 2 G / n when a
-    record is replaced, by G / n under zero-out and add-remove. The Gram matrices are of rows scaled down to norm
-    C, and move by sqrt(2) C^2, or by C^2. These bounds hold whatever the features of a row are, because these are
-    functions of that row and of public or released numbers alone. A group contributes the mean over its rows.
-    Earlier releases decide which ones follow, and shares of mu^2 add up to at most 1 on every path ([Smith2022]_).
-    Choices, shapes, their noise, monotone shapes and explanations are post-processing.
+    {privacy.additive}
 
     {privacy.unprotected}
 

@@ -224,8 +224,8 @@ class Slopes:
         turning = polynomial.polysub(
             polynomial.polymul(polynomial.polyder(h), [1.0, 0.0, -1.0]), polynomial.polymulx(h)
         )
-        # Leading coefficients of rounding would be roots near infinity. The real part of a complex root is a point
-        # as good as any, and it is a double root where rounding made the pair complex.
+        # Leading coefficients of rounding would be roots near infinity. The real part of a complex root is no
+        # worse than another point, and it is a double root where rounding made the pair complex.
         size = np.abs(turning).max()
         s = polynomial.polyroots(polynomial.polytrim(turning, size * np.finfo(float).eps)).real
         c = np.arcsin(np.clip(s, -1.0, 1.0)) / TURN

@@ -92,7 +92,7 @@ def public_rows(X: NDArray[np.float64], features: Sequence[Feature]) -> NDArray[
     DataError
         If a column without bounds has a cell that is not finite.
     """
-    made = np.empty(X.shape)  # in one layout: sums depend on the layout in the last bit
+    made = np.empty(X.shape)  # C order for every table, because sums depend on the layout in the last bit
     for place, feature in enumerate(features):
         column = X[:, place]
         if feature.low is None or feature.high is None:

@@ -80,8 +80,8 @@ class PureRelease(Release):
 def _randomised_response_rdp(epsilon: float, orders: Floats) -> Floats:
     x, y = 0.5 * orders * epsilon, 0.5 * (orders - 1.0) * epsilon
     small = np.minimum(x, 10.0), np.minimum(y, 10.0)
-    # cosh((a - 1/2) e) / cosh(e / 2) - 1 = 2 sinh(a e / 2) sinh((a - 1) e / 2) / cosh(e / 2),
-    # which has no cancellation.
+    # No digits cancel in this form of the moment:
+    # cosh((a - 1/2) e) / cosh(e / 2) - 1 = 2 sinh(a e / 2) sinh((a - 1) e / 2) / cosh(e / 2).
     exact = np.log1p(2.0 * np.sinh(small[0]) * np.sinh(small[1]) / math.cosh(min(0.5 * epsilon, 10.0)))
     large = np.logaddexp(x + y, -x - y) - np.logaddexp(0.5 * epsilon, -0.5 * epsilon)
     return np.where(x < 10.0, exact, large) / (orders - 1.0) * (1.0 + 1e-12)

@@ -1,8 +1,8 @@
 """A model card: one file, for people and for `skdp verify`, with the claim in words and the ledger as JSON.
 
-`document_of` makes the data of a card, and `render` makes the file from these data alone. So a card can be
-checked: what it shows must be what its data render to. A card holds what the report holds, parameters of the
-constructor, versions and the notes that were given; nothing is read from the records.
+`document_of` makes the data of a card, and `render` makes the file from these data alone. A card is checked by
+rendering its data again. It holds the fields of the report, parameters of the constructor, versions and the given
+notes; nothing is read from the records.
 """
 
 import html
@@ -136,7 +136,7 @@ def _check_terms(report: "PrivacyReport", model: object) -> None:
             same = bool(value == stated or math.isclose(float(value), float(stated), rel_tol=1e-6))
         if not same:
             raise ValueError(
-                f"the parameter {name}={value!r} of model is not that of its report ({stated!r}): it was set "
+                f"the parameter {name}={value!r} of model differs from its report ({stated!r}): it was set "
                 f"after the fit. Call model.set_params({name}={stated!r}) or fit again, then write the card."
             )
 

@@ -96,7 +96,7 @@ _OWN = frozenset({*ESTIMATORS, *OTHERS, *_FUNCTIONS.split()})
 
 
 def meaning_of(purpose: str | None, estimator: str | None) -> Meaning:
-    """The words for a purpose; of fits inside a fit, whose rows have a prefix, those of the inner one.
+    """Return the words for a purpose; a fit inside a fit has a prefix in its rows, which is left out.
 
     Estimators of users and bare sessions have purposes of their own, which may mean something else: no words.
     """

@@ -76,8 +76,8 @@ class PrivacyReport:
     Parameters
     ----------
     epsilon, delta : float
-        The claim. It is that of the plan, also if fewer releases were made. `epsilon` is inf if `guarantee`
-        is not "proven".
+        The claim, which is the claim of the plan, also if fewer releases were made. `epsilon` is inf if
+        `guarantee` is not "proven".
     adjacency : {"replace-one", "zero-out", "add-remove"}
     unit : {"record", "group", "owner", "window"}, default="record"
         Whose change the claim protects.

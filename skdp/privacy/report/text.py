@@ -206,7 +206,7 @@ def _costs(state: ReportState, releases: Sequence[Release]) -> tuple[list[float]
 
 @dataclass(frozen=True)
 class ReleaseTable:
-    """The releases: those of one purpose, mechanism and sampling are one row.
+    """The releases; all with one purpose, mechanism and sampling are one row.
 
     Attributes
     ----------

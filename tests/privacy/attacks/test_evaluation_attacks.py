@@ -2,7 +2,7 @@
 
 On a pair of tables the released vector is Gaussian with means that are d apart: the best attack projects it on d.
 The record of a pair moves from one of the two cells whose columns are farthest apart to the other, or comes into
-the cell with the longest column. So the attack should show nearly the whole mu of the claim, and never more.
+the cell with the longest column. The attack should show nearly the whole mu of the claim, and never more.
 """
 
 import importlib

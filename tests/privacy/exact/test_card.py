@@ -5,7 +5,6 @@ import inspect
 import json
 import math
 import re
-import time
 import warnings
 from importlib import import_module
 from pathlib import Path
@@ -24,6 +23,7 @@ from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy import BoundedStatistic, PrivacyReport, PrivacySession, verify_card
 from skdp.privacy.accounting import recheck_epsilon, tradeoff
 from skdp.privacy.accounting.text import ACCOUNTANTS
+from skdp.privacy.report import decode
 from skdp.privacy.report.card import json_text
 from skdp.privacy.report.curves import Curves
 from skdp.privacy.report.purposes import MEANINGS, meaning_of
@@ -636,10 +636,21 @@ def test_json_that_takes_long(report, tmp_path):
         (report.to_json().replace('"n_records": 500', f'"n": {"[" * 300}{"]" * 300}'), "more than 100 deep"),
     ):
         path.write_text(text)
-        begin = time.perf_counter()
         with pytest.raises(ValueError, match=message):
             verify_card(path)
-        assert time.perf_counter() - begin < 5.0
+    compared = []
+
+    class Name(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            compared.append(self)
+            return str.__eq__(self, other)
+
+    names = [Name(f"k{i}") for i in range(1000)]
+    assert list(decode._once([(name, 1) for name in names])) == names
+    assert len(compared) < 10 * len(names)  # a search among all names would compare half a million
     row = {**report.mechanisms[0], "threshold": 1e4, "max_words": 10**6, "delta": 1e-9}
     found = check(forged(report, mechanisms=[row] * 50), tmp_path)
     assert any("vocabularies of more than 1,000,000 words" in problem for problem in found["problems"])
@@ -759,6 +770,7 @@ def test_fits_inside_hand_on_their_leaks():
     ],
     ids=lambda changes: next(iter(changes)),
 )
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.UtilityWarning")  # a hundred records are few
 def test_parameters_that_were_set_after_the_fit(changes, tmp_path):
     X = np.random.default_rng(0).normal(size=(100, 2))
     given = {"adjacency": "add-remove", "n_public": 100} if "n_public" in changes else {}
