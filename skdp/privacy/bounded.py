@@ -5,7 +5,7 @@ writes a ledger row. To forget the noise is a TypeError.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn
 
@@ -58,6 +58,11 @@ class Source:
     ``extra`` holds facts that one mechanism alone needs. ``sparse(unit)``, if given, lists the same integers as
     ``on_grid(unit)``: ascending positions in the flattened statistic, and their values. All others are 0. It is
     for tables of which a batch touches few rows.
+
+    Where the records lie in partitions, ``words(unit)`` gives what one partition adds: arrays of int64, of which the
+    sums over all partitions are taken modulo 2^64. None stands for ``(on_grid(unit),)``. ``whole(unit, totals)``
+    makes the statistic of these sums, once; None takes the first. Words that do not depend on the unit have a key
+    in ``kept``: they are then computed once for all statistics of the same records with this key.
     """
 
     on_grid: Callable[[float], NDArray[np.int64]]
@@ -71,6 +76,9 @@ class Source:
     usual: float | None = None
     extra: SourceExtra | None = None
     sparse: "Callable[[float], tuple[NDArray[np.int64], NDArray[np.int64]]] | None" = None
+    words: "Callable[[float], tuple[NDArray[np.int64], ...]] | None" = None
+    whole: "Callable[[float, tuple[NDArray[np.int64], ...]], NDArray[np.int64]] | None" = None
+    kept: Hashable | None = None
 
     @property
     def laid_out(self) -> float:
@@ -396,6 +404,9 @@ def _scaled(source: Source, scale: float, shape: tuple[int, ...]) -> Source:
             extra=_scaled_extra(source, 1.0),
             usual=None,
             sparse=None,
+            words=None,
+            whole=None,
+            kept=None,
         )
 
     def on_grid(unit: float) -> NDArray[np.int64]:
@@ -414,6 +425,9 @@ def _scaled(source: Source, scale: float, shape: tuple[int, ...]) -> Source:
         extra=_scaled_extra(source, size),
         usual=None if source.usual is None else source.usual * size,
         sparse=None if source.sparse is None else sparse,
+        words=None,
+        whole=None,
+        kept=None,
     )
 
 
@@ -440,6 +454,9 @@ def _entries(source: Source, at: NDArray[np.int64], clip: float | None) -> Sourc
         # A clip is no function of a sum that wrapped around: the grid must then hold all sums.
         usual=source.usual if clip is None else None,
         sparse=None,
+        words=None,
+        whole=None,
+        kept=None,
     )
 
 
@@ -463,6 +480,9 @@ def _shifted(source: Source, constant: NDArray[np.float64]) -> Source:
         extra=_scaled_extra(source, 1.0),
         sparse=None,
         usual=None if source.usual is None else source.usual + added,
+        words=None,
+        whole=None,
+        kept=None,
     )
 
 
@@ -491,4 +511,7 @@ def _added(a: Source, b: Source) -> Source:
         extra=None,
         sparse=None,
         usual=a.laid_out + b.laid_out if both_exact else None,
+        words=None,
+        whole=None,
+        kept=None,
     )
