@@ -3,12 +3,12 @@
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.kernels.protocols import Floats, Integers, Matrix, issparse
+from skdp.kernels.protocols import Floats, Integers, issparse
 from skdp.privacy.batches import Batch
 from skdp.privacy.partitions.rows import Derivation, Request, Words
 from skdp.privacy.rows import Rows, in_rows
