@@ -78,7 +78,7 @@ class Partitions:
         return [units[a:b] - start for a, b, start in zip(at[:-1], at[1:], self._offsets, strict=False)]
 
     def _nothing(self, request: Request) -> Words:
-        """The answer of no unit: of one row of zeros in a batch without units."""
+        """The answer of no unit: of rows of zeros in a batch without units."""
         empty = records_like(replace(request.shape), has_targets=True, has_weights=False, family=object())
         part = Part(empty, None, None, (_never, (None, 0)))
         found = cast("Words", part.answer(replace(request, plan=None), None))
@@ -96,16 +96,19 @@ class Partitions:
 
 
 def records_like(shape: PublicShape, *, has_targets: bool, has_weights: bool, family: object) -> "PrivateRecords":
-    """One row of zeros with the shape of other records, for bounds and grids."""
+    """Two rows of zeros with the shape of other records, for bounds and grids.
+
+    One row would fit numbers that have no row, and a statistic of targets that these records lack would be made.
+    """
     from skdp.privacy.records import PrivateRecords
 
-    X = np.zeros((1, shape.n_features), dtype=shape.dtype)
+    X = np.zeros((2, shape.n_features), dtype=shape.dtype)
     rows = Rows(
         sp.csr_matrix(X) if shape.container == "csr" else X,
-        np.zeros(1) if has_targets else None,
-        np.zeros(1, dtype=np.int64) if shape.unit == "group" else None,
-        np.ones(1) if has_weights else None,
-        shape, 1, family,
+        np.zeros(2) if has_targets else None,
+        np.zeros(2, dtype=np.int64) if shape.unit == "group" else None,
+        np.ones(2) if has_weights else None,
+        shape, 1 if shape.unit == "group" else 2, family,
     )  # fmt: skip
     return PrivateRecords._of(rows)
 
