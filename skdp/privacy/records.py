@@ -338,8 +338,7 @@ class PrivateRecords:
         if isinstance(few, LazyTable):
             few = few.restricted(chosen)
         else:
-            few = few[:, beside(few, chosen)]
-            few = in_rows(few) if self.shape.n_records is None else few
+            few = in_rows(few[:, beside(few, chosen)])
         return self._derived(X=few, shape=self.shape.with_features(few.shape[1]))
 
     @chained

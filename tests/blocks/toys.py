@@ -32,9 +32,7 @@ class Toy(Placed):
             if self.pickled:
                 part = self.parts[i] = travel(part, True)
             units = None if own is None else own[i]
-            yield travel(
-                travel(function, self.pickled)(part, travel(request, self.pickled), units), self.pickled
-            )
+            yield travel(travel(function, self.pickled)(part, travel(request, self.pickled), units), self.pickled)
 
 
 def travel(made, pickled):
