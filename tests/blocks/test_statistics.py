@@ -323,7 +323,7 @@ def test_batches_have_the_bits_of_one_place():
                     assert (a.l2, a._value.magnitude, a._value.usual) == (b.l2, b._value.magnitude, b._value.usual)
 
 
-# ---------------------------------------------------------------- mutants, each of which the comparison must notice
+# ---------------------------------------------------------------- mutants, which the comparison must notice
 
 
 def keep_fortran_order(monkeypatch):

@@ -1,5 +1,6 @@
 """Records in partitions, and an engine that holds parts in this process: for tests."""
 
+import itertools
 import pickle
 
 import numpy as np
@@ -41,7 +42,7 @@ def travel(made, pickled):
 
 def cut(cuts, *arrays):
     """The blocks of arrays (None stays None) between rows ``cuts``."""
-    return [tuple(None if a is None else a[i:j] for a in arrays) for i, j in zip(cuts[:-1], cuts[1:])]
+    return [tuple(None if a is None else a[i:j] for a in arrays) for i, j in itertools.pairwise(cuts)]
 
 
 def blocks(cuts, *arrays, **more):
@@ -64,7 +65,7 @@ class Held:
 def partitioned(cuts, X, y=None, *, groups=None, sample_weight=None, dtype=None, **more):
     """The records of a table, cut between rows ``cuts``; groups are codes that ascend, and none may be cut."""
     parts = []
-    for i, j in zip(cuts[:-1], cuts[1:]):
+    for i, j in itertools.pairwise(cuts):
         own = [None if a is None else a[i:j] for a in (y, groups, sample_weight)]
         if i == j:
             parts.append(Part(None, dtype, None, (int, (0,))))
