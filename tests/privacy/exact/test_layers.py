@@ -27,8 +27,8 @@ PACKAGE = Path(skdp.__file__).parent
 MODULES = {
     f"skdp.privacy.{name}"
     for name in (
-        "accounting", "accounting.sampled", "adjacency", "bounded", "budget", "noise", "partitions.client", "records",
-        "report",
+        "accounting", "accounting.sampled", "adjacency", "bounded", "budget", "noise", "partitions.client",
+        "records", "report",
         "seed_context", "session", "shape", "statistics", "statistics.linear_map",
     )
 }  # fmt: skip
