@@ -69,8 +69,8 @@ class Part:
     facts : object
         What else the checks found.
     again : tuple
-        A callable and its arguments, the block and its index, which make the part anew: a pickle holds these, and no
-        derived records. Where there are records, X of the block is theirs: what a frame held is not kept twice.
+        A callable and its arguments, the block and its index, which make the part anew: a pickle holds these, and
+        no derived records. Where there are records, X of the block is theirs: a frame is not kept beside them.
     """
 
     def __init__(self, records: "PrivateRecords | None", dtype: str | None, facts: object, again: Again) -> None:
