@@ -297,6 +297,6 @@ def _of_text(label: object) -> int:
     if not isinstance(label, str):
         return int(label) % 2**64
     word = 0xCBF29CE484222325  # FNV-1a of 64 bits
-    for byte in label.encode():
+    for byte in label.encode(errors="surrogatepass"):
         word = (word ^ byte) * 0x100000001B3 % 2**64
     return word

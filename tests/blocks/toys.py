@@ -21,11 +21,12 @@ class Toy(Placed):
     """Parts in this process. With ``pickled`` all that would travel is pickled, parts too at each request."""
 
     def __init__(self, blocks, *, pickled=False, **more):
-        super().__init__(lambda: iter(blocks), **more)
+        super().__init__(**more)
+        self.blocks = blocks
         self.pickled, self.requests = pickled, []
 
     def place(self, make):
-        self.parts = [travel(make, self.pickled)(block, i) for i, block in enumerate(self.factory())]
+        self.parts = [travel(make, self.pickled)(block, i) for i, block in enumerate(self.blocks)]
 
     def map(self, function, request, own=None):
         self.requests.append((function, request, own))

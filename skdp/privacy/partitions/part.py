@@ -1,6 +1,7 @@
 """One partition of the records: it derives records and answers requests where its rows lie."""
 
 import threading
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
@@ -103,11 +104,17 @@ class Part:
 
     @property
     def checksum(self) -> tuple[int, ...]:
-        """Sums of the words of its cells, to tell that a later pass reads other values."""
+        """Shapes and sums of the words of its cells, to tell that a later pass reads other values.
+
+        What has one entry a row is summed in its order: a query that does not order its rows would pair them anew.
+        """
         if self._records is None:
             return (0,)
         rows = self._records._rows
-        return tuple(map(_sum, _arrays(rows)))
+        X = rows.matrix
+        each_row = (X.indptr if issparse(X) else X[:, :1], rows.y, rows.groups, rows.weight)
+        in_order = [zlib.crc32(_bytes(np.asarray(array))) for array in each_row if array is not None]
+        return (*X.shape, *map(_sum, _arrays(rows)), *in_order)
 
     def answer(self, request: Request, units: NDArray[np.int64] | None) -> "Words | Refused | None":
         """What this partition adds to a statistic; None is nothing."""
@@ -147,6 +154,8 @@ def _in_form(records: "PrivateRecords", dtype: str | None) -> "PrivateRecords":
     X = rows.matrix
     if dtype is not None and str(X.dtype) != dtype:
         X = X.astype(np.dtype(dtype).type)
+        if np.isinf(X.data if issparse(X) else X).any():  # the checks saw numbers that this type holds
+            raise ValueError(f"X has a number that is too large for dtype={dtype!r}")
     X = in_rows(X)
     # A block of one row, or of one column, is in C and in Fortran order at once, and its strides tell which.
     if not issparse(X) and X.strides != _strides(X):
@@ -166,6 +175,10 @@ def _strides(X: Floats) -> tuple[int, ...]:
 
 def _sum(values: Floats | Integers) -> int:
     """The sum of an array's words of 64 bits: it is read at the speed of memory, and needs no order."""
-    flat = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+    flat = _bytes(values)
     whole = flat.size - flat.size % 8
     return int(np.add.reduce(flat[:whole].view(np.uint64))) + int(np.add.reduce(flat[whole:], dtype=np.uint64))
+
+
+def _bytes(values: Floats | Integers) -> NDArray[np.uint8]:
+    return np.ascontiguousarray(values).reshape(-1).view(np.uint8)

@@ -14,6 +14,7 @@ other forms of storage. Each uses the shape of all records, not its own.
 """
 
 import functools
+import inspect
 import itertools
 import math
 from collections.abc import Callable, Hashable, Mapping
@@ -38,6 +39,10 @@ Statistic = Callable[..., BoundedStatistic]  # type: ignore[explicit-any]  # a f
 Words = tuple[NDArray[np.int64] | NDArray[np.float64], ...]  # what a partition adds to a statistic
 
 _keys = itertools.count()
+
+# Options of statistics and the values with which these are sums over partitions: numbers of units count over all
+# records, and a function that is called with many rows may see others beside a row.
+_SUMMED = {"units": None, "rowwise": True}
 
 
 @dataclass(frozen=True)
@@ -191,12 +196,18 @@ def over_partitions(
     adds.
     """
 
+    options_of = inspect.signature(statistic).parameters
+    asked = {name: options_of[name].default for name in _SUMMED.keys() & options_of.keys()}
+
     @functools.wraps(statistic)
     def made(records: HoldsRows, /, *args: P.args, **options: P.kwargs) -> BoundedStatistic:
         rows: object = records._rows
         if not isinstance(rows, PartitionedRows):
             return statistic(records, *args, **options)
         given = dict(options)
+        for name, default in asked.items():
+            if given.get(name, default) is not _SUMMED[name]:
+                raise TypeError(f"{statistic.__name__} is a sum over partitions with {name}={_SUMMED[name]} only")
         batch = cast("Batch | None", given.pop("batch", None))
         return rows.bounded(made, args, given, batch)
 
