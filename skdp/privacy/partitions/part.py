@@ -79,11 +79,15 @@ class Part:
         self._records = None if records is None else _in_form(records, dtype)
         self._derived: dict[tuple[int, ...], PrivateRecords] = {}
 
-    def __reduce__(self) -> Again:
+    def __reduce__(self) -> tuple[object, ...]:
         make, (block, index) = self._again
         if self._records is None:
-            return self._again
-        return make, ((self._records._rows.matrix, *cast("tuple[object, ...]", block)[1:]), index)
+            return (*self._again, self.facts)
+        again = ((self._records._rows.matrix, *cast("tuple[object, ...]", block)[1:]), index)
+        return make, again, self.facts
+
+    def __setstate__(self, facts: object) -> None:
+        self.facts = facts  # of the block as it came: rows alone have no names of columns
 
     @property
     def shape(self) -> PartShape | None:
@@ -113,7 +117,7 @@ class Part:
         rows = self._records._rows
         X = rows.matrix
         each_row = (X.indptr if issparse(X) else X[:, :1], rows.y, rows.groups, rows.weight)
-        in_order = [zlib.crc32(_bytes(np.asarray(array))) for array in each_row if array is not None]
+        in_order = [zlib.crc32(_bytes(np.asarray(array)).data) for array in each_row if array is not None]
         return (*X.shape, *map(_sum, _arrays(rows)), *in_order)
 
     def answer(self, request: Request, units: NDArray[np.int64] | None) -> "Words | Refused | None":
