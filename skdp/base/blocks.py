@@ -113,6 +113,8 @@ class Blocks:
         starts = self.group_starts
         if starts is None:
             return True
+        if index >= len(starts):
+            return not len(labels)
         low = labels >= starts[index]
         high = labels < starts[index + 1] if index + 1 < len(starts) else np.ones(len(labels), dtype=bool)
         return bool(np.all(low & high))

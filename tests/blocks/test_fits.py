@@ -188,5 +188,5 @@ def test_numbers_that_float32_does_not_hold_are_refused():
         blocks([0, 50, N], far, CLASSES, dtype="float32"),
         Toy(cut([0, 50, N], far, CLASSES), dtype="float32"),
     ):
-        with pytest.raises(ValueError, match="too large|fails the checks"):
+        with pytest.raises(ValueError, match=r"too large|fails the checks"):
             made("DPGDClassifier").fit(given)
