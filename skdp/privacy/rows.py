@@ -28,6 +28,7 @@ FINE = 2.0**-30  # grid of counts, in units of privacy, where no release has fix
 
 P = ParamSpec("P")
 R = TypeVar("R")
+A = TypeVar("A")
 
 
 class Changes(TypedDict, total=False):
@@ -41,8 +42,96 @@ class Changes(TypedDict, total=False):
     shape: PublicShape
 
 
+class PublicRows:
+    """What statistics ask of records whose rows may lie elsewhere: it follows from their public shape.
+
+    Attributes
+    ----------
+    shape : PublicShape
+    n_real_units : int
+    family : object
+        As in `Rows`.
+    """
+
+    __slots__ = ()
+
+    shape: PublicShape
+    n_real_units: int
+    family: object
+
+    def units_of(self, batch: Batch | None) -> NDArray[np.int64] | None:
+        """The units that a session drew; None means all."""
+        if batch is None:
+            return None
+        if not isinstance(batch, Batch):
+            raise TypeError(
+                "batch must come from session.draw(plan, records): a list of rows could be predicted, and "
+                "no epsilon of a sampled release would hold for it"
+            )
+        if batch._family is not self.family:
+            raise ValueError("the batch was drawn for other records")
+        return batch._units
+
+    def mean_scale(self, batch: Batch | None) -> float:
+        """One over the expected number of units of a mean: a public constant."""
+        return 1.0 / (self.shape.n_units if batch is None else batch.batch_size)
+
+    def fine(self, bound: float) -> float:
+        """A grid for sums of units of norm ``bound`` where no release has fixed one."""
+        return bound * max(2.0**-36, self.shape.usual_units * 2.0**-60)
+
+    def source(
+        self,
+        on_grid: Callable[[float], NDArray[np.int64]],
+        plain: Callable[[], NDArray[np.float64]] | None = None,
+        *,
+        contribution: float = math.inf,
+        fine: float | None = None,
+        magnitude: float | None = None,
+        roundings: int = 0,
+        needs_public_n: bool = True,
+        extra: SourceExtra | None = None,
+        batch: Batch | None = None,
+        sparse: "Callable[[float], tuple[NDArray[np.int64], NDArray[np.int64]]] | None" = None,
+        words: "Callable[[float], tuple[NDArray[np.int64], ...]] | None" = None,
+        whole: "Callable[[float, tuple[NDArray[np.int64], ...]], NDArray[np.int64]] | None" = None,
+        kept: Hashable | None = None,
+    ) -> Source:
+        """Source of a statistic of these records.
+
+        Parameters
+        ----------
+        on_grid, plain : callable
+            As in `Source`. Without ``plain`` it is the statistic on a fine grid.
+        contribution : float, default=inf
+            The most that one unit adds to an entry of a sum: with the number of units it bounds the magnitude.
+        fine : float, default=None
+            The fine grid; None takes `fine` of ``contribution``.
+        magnitude : float, default=None
+            Of `Source`, where the statistic is no sum.
+        roundings : int, default=0
+        needs_public_n : bool, default=True
+            Whether a session under add-remove refuses the statistic of records without ``n_public``.
+        extra, batch, sparse, words, whole, kept
+            As in `Source`.
+        """
+        shape, usual = self.shape, None
+        if plain is None:
+            step = self.fine(contribution) if fine is None else fine
+            plain = partial(on_fine_grid, on_grid, step)
+        if magnitude is None:
+            magnitude = contribution * shape.most_units
+            usual = contribution * shape.usual_units
+        needs_public_n = needs_public_n and shape.n_public is None
+        return Source(
+            quiet(on_grid), quiet(plain), roundings, magnitude, self, shape.unit, needs_public_n,
+            batch, usual, extra, None if sparse is None else quiet(sparse),
+            None if words is None else quiet(words), whole, kept,
+        )  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Rows:
+class Rows(PublicRows):
     """The records of one fit: private values, never copied out.
 
     Attributes
@@ -67,7 +156,7 @@ class Rows:
     Rows that are derived from others share what does not change: ``_of_X`` holds the canonical matrix and
     ``_predicted`` the last predictions while X is the same, ``_of_y`` holds the kernels while X and y are the
     same. A kernel's key is all else that it depends on. Both are freed with the last rows that hold them.
-    ``_norms`` is of these rows alone, and ``_of_groups`` of all rows that are derived from the same records.
+    ``_kept`` is of these rows alone, and ``_of_groups`` of all rows that are derived from the same records.
     """
 
     X: Matrix | LazyTable
@@ -81,7 +170,7 @@ class Rows:
     _of_X: dict[str, Matrix] = field(default_factory=dict)
     _predicted: dict[bytes, NDArray[np.float64]] = field(default_factory=dict)
     _of_y: dict[Hashable, object] = field(default_factory=dict)
-    _norms: dict[object, NDArray[np.float64]] = field(default_factory=dict)
+    _kept: dict[object, object] = field(default_factory=dict)
     _of_groups: dict[str, "GroupRows"] = field(default_factory=dict)
 
     # ---------------------------------------------------------------- rows from rows
@@ -99,7 +188,7 @@ class Rows:
             _of_X={} if others else self._of_X,
             _predicted={} if others else self._predicted,
             _of_y={} if in_kernels else self._of_y,
-            _norms={},
+            _kept={},
             _of_groups={} if "groups" in changes else self._of_groups,
         )
 
@@ -239,14 +328,14 @@ class Rows:
         with np.errstate(all="ignore"):
             return np.asarray(np.asarray(self.y, dtype=np.float64) - np.asarray(values))
 
-    def norms(self, key: object, made: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
-        """Norms or other numbers of units, by a function: the last are kept, as one search asks many times."""
-        kept = self._norms.get(key)
-        if kept is None:
-            kept = made()
-            self._norms.clear()
-            self._norms[key] = kept
-        return kept
+    def kept(self, key: object, made: Callable[[], A]) -> A:
+        """Norms of units, or counts, by a function: the last are kept, as one search asks many times."""
+        found = cast("A | None", self._kept.get(key))  # so says the key
+        if found is None:
+            found = made()
+            self._kept.clear()
+            self._kept[key] = found
+        return found
 
     def rows_of(self, units: ArrayLike | None) -> NDArray[np.int64] | None:
         """The rows of some units; None means all."""
@@ -257,72 +346,6 @@ class Rows:
         wanted = np.zeros(self.n_real_units, dtype=bool)
         wanted[np.asarray(units)] = True
         return np.flatnonzero(wanted[self.groups])
-
-    def units_of(self, batch: Batch | None) -> NDArray[np.int64] | None:
-        """The units that a session drew; None means all."""
-        if batch is None:
-            return None
-        if not isinstance(batch, Batch):
-            raise TypeError(
-                "batch must come from session.draw(plan, records): a list of rows could be predicted, and "
-                "no epsilon of a sampled release would hold for it"
-            )
-        if batch._family is not self.family:
-            raise ValueError("the batch was drawn for other records")
-        return batch._units
-
-    def mean_scale(self, batch: Batch | None) -> float:
-        """One over the expected number of units of a mean: a public constant."""
-        return 1.0 / (self.shape.n_units if batch is None else batch.batch_size)
-
-    def fine(self, bound: float) -> float:
-        """A grid for sums of units of norm ``bound`` where no release has fixed one."""
-        return bound * max(2.0**-36, self.shape.usual_units * 2.0**-60)
-
-    def source(
-        self,
-        on_grid: Callable[[float], NDArray[np.int64]],
-        plain: Callable[[], NDArray[np.float64]] | None = None,
-        *,
-        contribution: float = math.inf,
-        fine: float | None = None,
-        magnitude: float | None = None,
-        roundings: int = 0,
-        needs_public_n: bool = True,
-        extra: SourceExtra | None = None,
-        batch: Batch | None = None,
-        sparse: "Callable[[float], tuple[NDArray[np.int64], NDArray[np.int64]]] | None" = None,
-    ) -> Source:
-        """Source of a statistic of these records.
-
-        Parameters
-        ----------
-        on_grid, plain : callable
-            As in `Source`. Without ``plain`` it is the statistic on a fine grid.
-        contribution : float, default=inf
-            The most that one unit adds to an entry of a sum: with the number of units it bounds the magnitude.
-        fine : float, default=None
-            The fine grid; None takes `fine` of ``contribution``.
-        magnitude : float, default=None
-            Of `Source`, where the statistic is no sum.
-        roundings : int, default=0
-        needs_public_n : bool, default=True
-            Whether a session under add-remove refuses the statistic of records without ``n_public``.
-        extra, batch, sparse
-            As in `Source`.
-        """
-        shape, usual = self.shape, None
-        if plain is None:
-            step = self.fine(contribution) if fine is None else fine
-            plain = partial(on_fine_grid, on_grid, step)
-        if magnitude is None:
-            magnitude = contribution * shape.most_units
-            usual = contribution * shape.usual_units
-        needs_public_n = needs_public_n and shape.n_public is None
-        return Source(
-            quiet(on_grid), quiet(plain), roundings, magnitude, self, shape.unit, needs_public_n,
-            batch, usual, extra, None if sparse is None else quiet(sparse),
-        )  # fmt: skip
 
     # ---------------------------------------------------------------- refusals
 

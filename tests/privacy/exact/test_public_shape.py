@@ -151,7 +151,7 @@ READERS = {
     ("privacy/rows.py", "rows_of"),
     ("privacy/statistics/cbow_gradient.py", "_units"),
     ("privacy/statistics/clipped_sum.py", "_blocks"),
-    ("privacy/statistics/norm_counts.py", "count"),
+    ("privacy/statistics/norm_counts.py", "_count"),
     ("privacy/statistics/norm_counts.py", "_row_norms"),
     ("privacy/statistics/row_moments.py", "_blocks"),
     ("privacy/statistics/row_moments.py", "fill_block"),
