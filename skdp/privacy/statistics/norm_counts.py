@@ -71,7 +71,7 @@ def norm_count(
 
     def norms() -> Floats:
         if loss is None or at is None:
-            return _row_norms(rows, norm)
+            return rows.largest(rows.kernel_norms(fit_intercept=False) if norm == "l2" else _largest_entries(rows))
         if norm == "max":
             return rows.largest(rows.sup_kernel(loss).norms(at))
         found = rows.kernel(loss, by_group=not each_row).norms(at)
@@ -169,11 +169,11 @@ def _counts(
     return lambda: of_points, int(np.searchsorted(points, bound))
 
 
-def _row_norms(rows: Rows, norm: str) -> Floats:
-    from skdp.kernels import gradient_kernel, sup_gradient_kernel
+def _largest_entries(rows: Rows) -> Floats:
+    """The largest magnitude in each row, without the intercept's feature."""
+    from skdp.kernels import sup_gradient_kernel
 
-    kernel = gradient_kernel if norm == "l2" else sup_gradient_kernel
     # The squared loss has derivative 1 at z = 0, y = -1: its gradient is the row.
     ones = np.full(rows.X.shape[0], -1.0)
-    made = kernel(rows.matrix, ones, SquaredLoss(), fit_intercept=False)
-    return rows.largest(np.asarray(made.norms(np.zeros(rows.shape.n_features))))
+    made = sup_gradient_kernel(rows.matrix, ones, SquaredLoss(), fit_intercept=False)
+    return made.norms(np.zeros(rows.shape.n_features))

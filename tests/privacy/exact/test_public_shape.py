@@ -152,7 +152,7 @@ READERS = {
     ("privacy/statistics/cbow_gradient.py", "_units"),
     ("privacy/statistics/clipped_sum.py", "_blocks"),
     ("privacy/statistics/norm_counts.py", "_count"),
-    ("privacy/statistics/norm_counts.py", "_row_norms"),
+    ("privacy/statistics/norm_counts.py", "_largest_entries"),
     ("privacy/statistics/row_moments.py", "_blocks"),
     ("privacy/statistics/row_moments.py", "fill_block"),
     ("privacy/statistics/row_moments.py", "on_grid"),  # for the number of threads, which moves no bit
