@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from skdp.kernels.protocols import Floats, Integers
 from skdp.privacy.bounded import BoundedStatistic, Source
+from skdp.privacy.partitions.rows import over_partitions
 from skdp.privacy.rows import FINE, HoldsRows, Rows, quiet
 
 __all__ = ["column_counts"]
@@ -16,6 +17,7 @@ MOST_POINTS = 2**18  # of a search in all columns: 2 MB of counts for each parti
 ROWS = 2**16  # rows of a column that are counted at once; a choice, not tuned
 
 
+@over_partitions
 def column_counts(
     records: HoldsRows,
     thresholds: ArrayLike,

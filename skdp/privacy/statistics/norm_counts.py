@@ -10,11 +10,13 @@ from numpy.typing import ArrayLike
 from skdp.kernels.protocols import Floats, Integers
 from skdp.losses import Loss, SquaredLoss
 from skdp.privacy.bounded import BoundedStatistic
+from skdp.privacy.partitions.rows import over_partitions
 from skdp.privacy.rows import HoldsRows, Rows
 
 __all__ = ["norm_count", "target_count"]
 
 
+@over_partitions
 def norm_count(
     records: HoldsRows,
     bound: float,
@@ -81,6 +83,7 @@ def norm_count(
     return _count(rows, key, norms, bound, points)
 
 
+@over_partitions
 def target_count(
     records: HoldsRows, bound: float, *, center: float = 0.0, absolute: bool = False, grid: ArrayLike | None = None
 ) -> BoundedStatistic:
