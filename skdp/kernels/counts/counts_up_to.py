@@ -34,7 +34,8 @@ def counts_up_to(values: Floats, points: Floats) -> Integers:
     points = points + 0.0  # 0 in place of -0, which is equal but has other bits
     first = np.empty(points.size, dtype=np.int64)
     _first_bits(frozen(points), first)
-    own = np.bincount(first, minlength=2**FIRST_BITS)
+    lowest = int(first[0])
+    own = np.bincount(first - lowest)
     # The search looks at as many points as share first bits at most; no value is above NaN.
     most = int(own.max())
     padded = np.append(points, np.full(most, np.nan))
@@ -43,7 +44,8 @@ def counts_up_to(values: Floats, points: Floats) -> Integers:
         steps.append(steps[-1] // 2)
     halves = (np.array(steps) + 1) // 2
     total = np.zeros((TABLES, points.size + 1), dtype=np.int64)
-    _places(frozen(np.asarray(values)), frozen(padded), frozen(np.cumsum(own) - own), frozen(halves), total)
+    start = np.cumsum(own) - own
+    _places(frozen(np.asarray(values)), frozen(padded), lowest, frozen(start), frozen(halves), total)
     return np.cumsum(total.sum(axis=0)[:-1])
 
 
@@ -52,27 +54,29 @@ def _first(x):
     """The first bits of a number, in an order that never falls where x grows; NaN may be anywhere."""
     bits = float_bits(x)
     negative = np.uint64(np.int64(bits) >> np.int64(63))  # all bits, or none
-    return (bits ^ (negative | SIGN)) >> SHIFT
+    return np.int64((bits ^ (negative | SIGN)) >> SHIFT)
 
 
 @jit
 def _first_bits(points, first):
     for k in range(points.size):
-        first[k] = np.int64(_first(points[k]))
+        first[k] = _first(points[k])
 
 
 @jit
-def _places(values, points, start, halves, total):
+def _places(values, points, lowest, start, halves, total):
     """Add 1 for each value at the number of points below it, which is all of them for NaN.
 
     Points with smaller first bits than the value lie below it, and points with larger ones do not. The others are
-    compared with it, by a binary search whose steps follow from the points alone.
+    compared with it, by a binary search whose steps follow from the points alone. A value beyond the points is
+    compared with those at their end.
     """
     places, last = np.empty(BLOCK, np.int64), total.shape[1] - 1
     for begin in range(0, values.size, BLOCK):
         some = values[begin : begin + BLOCK]
         for i in range(some.size):
-            places[i] = start[_first(some[i] + 0.0)]
+            cell = min(max(_first(some[i] + 0.0) - lowest, 0), start.size - 1)
+            places[i] = start[np.uint64(cell)]
         for half in halves:
             for i in range(some.size):
                 below = places[i]

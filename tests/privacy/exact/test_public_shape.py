@@ -151,6 +151,7 @@ READERS = {
     ("privacy/rows.py", "rows_of"),
     ("privacy/statistics/cbow_gradient.py", "_units"),
     ("privacy/statistics/clipped_sum.py", "_blocks"),
+    ("privacy/statistics/column_counts.py", "words"),
     ("privacy/statistics/norm_counts.py", "_count"),
     ("privacy/statistics/norm_counts.py", "_largest_entries"),
     ("privacy/statistics/row_moments.py", "_blocks"),

@@ -7,7 +7,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
+from skdp import DPAdaSSPRegressor
+from skdp.base.blocks import Blocks
 from skdp.base.plan import BudgetSplit
 from skdp.fitting.search import likely_search, noisy_search
 from skdp.kernels.counts import counts_up_to as module
@@ -155,3 +158,19 @@ def test_columns_of_partitions_are_counted_at_all_points_at_once(dtype, absolute
         assert np.array_equal(source.whole(UNIT, (total,)), source.on_grid(UNIT))
     for other in (records("csr"), records("groups")):  # each question is a pass
         assert other.column_counts(0.0, grid=np.zeros((1, D)))._value.words is None
+
+
+def test_a_fit_over_blocks_reads_them_once_for_each_search():
+    rng, passes = np.random.default_rng(0), []
+    X = rng.normal(size=(3000, 4))
+    y = X @ [1.0, -2.0, 0.5, 0.0]
+
+    def blocks():
+        passes.append(None)
+        return ((X[i : i + 700], y[i : i + 700]) for i in range(0, len(X), 700))
+
+    estimator = DPAdaSSPRegressor(epsilon=1.0, delta=1e-6, random_state=0)
+    made, local = clone(estimator).fit(Blocks(blocks)), clone(estimator).fit(X, y)
+    assert np.array_equal(made.coef_, local.coef_)
+    questions = sum(row["count"] for row in local.privacy_.mechanisms)
+    assert len(passes) <= len(local.privacy_.mechanisms) + 3 < questions / 4
