@@ -92,9 +92,20 @@ class Blocks:
         self.group_starts = None if group_starts is None else _ascending(group_starts)
         self.n_buckets = None if n_buckets is None else int(n_buckets)
         self.progress = bool(progress)
+        self._n_rows: int | None = None  # of a whole pass
 
     def __iter__(self) -> Iterator[object]:
-        return iter(self.factory())
+        return self._watched() if self.progress else iter(self.factory())
+
+    def _watched(self) -> Iterator[object]:
+        """Iterate the blocks below a bar over their rows; the number of all rows is known after one pass."""
+        from tqdm.auto import tqdm
+
+        with tqdm(desc="skdp blocks", total=self._n_rows, unit="row", unit_scale=True) as bar:
+            for block in self.factory():
+                yield block
+                bar.update(cast("_Table", as_block(block)[0]).shape[0])
+            self._n_rows = int(bar.n)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -185,6 +196,10 @@ def blocks_of(X: object, y: object = None, groups: object = None, sample_weight:
     return X
 
 
+class _Table(Protocol):
+    shape: tuple[int, ...]
+
+
 class _Adapter(Protocol):
     def blocks_of(self, X: object, y: object, groups: object, sample_weight: object) -> Blocks: ...
 
@@ -216,7 +231,7 @@ def mapped(blocks: Blocks, function: Callable[[object], object]) -> Blocks:
                     warnings.filterwarnings("ignore", message="X does not have valid feature names")
                 yield function(as_block(block)[0])
 
-    return Blocks(results, progress=blocks.progress)
+    return Blocks(results)  # the blocks that are read show their progress
 
 
 def _ascending(labels: ArrayLike) -> NDArray[np.generic]:
