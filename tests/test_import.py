@@ -9,7 +9,7 @@ import pytest
 
 import skdp
 
-HEAVY = ("numba", "matplotlib", "mpyc", "cupy", "dp_accounting", "pooch", "cryptography")
+HEAVY = ("numba", "matplotlib", "mpyc", "cupy", "dp_accounting", "pooch", "cryptography", "pyarrow")
 ROOT = Path(skdp.__file__).parents[1]
 
 
@@ -26,7 +26,7 @@ def run(code):
 
 PARTS = [
     "import skdp; [cls() for _, cls in skdp.all_estimators()]",
-    "import skdp.datasets, skdp.preprocessing, skdp.losses, skdp.kernels, skdp.privacy.accounting",
+    "import skdp.datasets.blocks, skdp.preprocessing, skdp.losses, skdp.kernels, skdp.privacy.accounting",
     "from skdp.privacy import *",
 ]
 

@@ -28,7 +28,9 @@ def import_pyarrow() -> Any:
     try:
         import pyarrow
     except ImportError as error:
-        raise ImportError("blocks of Parquet files and Arrow tables need pyarrow: pip install 'skdp[parquet]'") from error
+        raise ImportError(
+            "blocks of Parquet files and Arrow tables need pyarrow: pip install 'skdp[parquet]'"
+        ) from error
     return pyarrow
 
 
@@ -122,7 +124,9 @@ class Wanted:
             absent = [name for name in names if name is not None and schema.names.count(name) != 1]
             if absent:
                 often = "more than one" if absent[0] in schema.names else "no"
-                raise ValueError(f"{parameter} names {_listed(map(repr, absent))}: {where} has {often} such column")
+                raise ValueError(
+                    f"{parameter} names {_listed(map(repr, absent))}: {where} has {often} such column"
+                )
         if not features:
             raise ValueError(f"{where} has no columns but the target, groups and weights")
         text = [name for name in features if not _is_number(schema.field(name).type)]
@@ -130,16 +134,19 @@ class Wanted:
             told = _listed(f"{name!r} ({schema.field(name).type})" for name in text)
             raise TypeError(f"X must be numeric; not numeric in {where}: column {told}. {_NO_NUMBERS}")
         for parameter, name in labels.items():
-            if name is not None and not _is_label(schema.field(name).type, text=parameter != "sample_weight"):
+            may_be_text = parameter != "sample_weight"
+            if name is not None and not _is_label(schema.field(name).type, text=may_be_text):
                 raise TypeError(
-                    f"{parameter} must be numbers{' or text' * (parameter != 'sample_weight')}, and column {name!r} "
-                    f"of {where} is {schema.field(name).type}. Cast it first"
+                    f"{parameter} must be numbers{' or text' * may_be_text}, and column {name!r} of {where} is "
+                    f"{schema.field(name).type}. Cast it first"
                 )
         types = tuple(name and _value_type(schema.field(name).type) for name in labels.values())
-        return Columns(features, *labels.values(), self.dtype or _dtype(schema, features), types)
+        return Columns(
+            features, self.target, self.groups, self.sample_weight, self.dtype or _dtype(schema, features), types
+        )
 
     def among_all(self, schemas: Sequence[tuple["pa.Schema", str]]) -> Columns:
-        """Return the columns of tables that are read one after another; TypeError, ValueError where they differ."""
+        """Return the columns of tables that are read one after another; refuse tables that differ."""
         (schema, first), *others = schemas
         columns = self.among(schema, first)
         dtypes = {columns.dtype}
@@ -148,8 +155,8 @@ class Wanted:
             dtypes.add(found.dtype)
             if found.label_types != columns.label_types:
                 raise TypeError(
-                    f"target, groups and sample_weight must have one type in all files: {first} and {where} differ. "
-                    "Cast them to one type"
+                    f"target, groups and sample_weight must have one type in all files: {first} and {where} "
+                    "differ. Cast them to one type"
                 )
             if self.columns is None and len(_features(schema, set(self.labels.values()))) > len(columns.features):
                 raise ValueError(f"{where} has columns that {first} has not: name those to read in columns=")
@@ -185,8 +192,6 @@ def _value_type(kind: "pa.DataType") -> "pa.DataType":
 def _dtype(schema: "pa.Schema", features: Sequence[str]) -> str:
     """NumPy's type for all columns, as of a pandas frame: float32 if it is that, else float64."""
     found = [np.dtype(schema.field(name).type.to_pandas_dtype()) for name in features]
-    if any(one.kind == "b" for one in found):  # pandas has no type for truth values beside float32
-        return "float64"
     return "float32" if np.result_type(*found) == np.float32 else "float64"
 
 

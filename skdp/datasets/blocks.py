@@ -5,7 +5,6 @@ A fit of blocks holds a few blocks in memory, and reads all of them once for eac
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Blocks", "array_blocks", "arrow_blocks", "group_bucket", "parquet_blocks"]
 
-# Cells of a batch as pyarrow reads it: 1 MB of float64. Batches of 2**19 cells were no faster, and held 30 MB more.
+# Cells of a batch as pyarrow reads it: 1 MB of float64. Batches of 2**19 cells took 30 MB more, and no less time.
 _BATCH_CELLS = 2**17
 # Bytes that are read of a column at once. Without this pyarrow holds all bytes of a row group.
 _BUFFER = 2**16
@@ -49,8 +48,8 @@ def parquet_blocks(
     Parameters
     ----------
     path : str, path-like or list of them
-        A file, files in the order in which they are read, or a folder, of which all files ``*.parquet`` are read in
-        the order of their names. Files that come into the folder later are not read.
+        A file, files in the order in which they are read, or a folder, of which all files ``*.parquet`` are read
+        in the order of their names. Files that come into the folder later are not read.
     columns : list of str, default=None
         Columns of X, in their order: integers, floating-point numbers and truth values. None takes all columns but
         the target, groups, weights and the index of a pandas frame.
@@ -93,20 +92,20 @@ def parquet_blocks(
 
     See Also
     --------
-    arrow_blocks : Blocks of queries by DuckDB, of Polars and of `pyarrow.dataset`, which reads folders of partitions
-        and remote files.
+    arrow_blocks : Blocks of queries by DuckDB, of Polars and of `pyarrow.dataset`, which reads folders of
+        partitions and remote files.
 
     Notes
     -----
-    Only schemas are read before the first pass. Statistics of row groups and dictionaries are facts of the data, and
-    are never used.
+    Only schemas are read before the first pass. Statistics of row groups and dictionaries are facts of the data,
+    and are never used.
 
-    A file that changes in size, time of change or footer raises RuntimeError in the next pass or at the end of this
-    one: the passes of a fit must read the same rows. Other changes are not noticed.
+    A file that changes in size, time of change or footer raises RuntimeError in the next pass, or at the end of
+    this one: the passes of a fit must read the same rows. A fit compares the rows themselves, too.
 
-    Memory is two blocks, and of each column what the writer of the file puts into a page and a dictionary: some 20 MB
-    for 20 columns of float32 and blocks of 20,000 rows. Dictionaries of numbers in row groups of a million rows take
-    3 MB a column more: write such files with ``use_dictionary=False``, or with row groups of 50,000 rows.
+    Memory is two blocks, and of each column what the writer of the file puts into a page and a dictionary: some
+    20 MB for 20 columns of float32 and blocks of 20,000 rows. Dictionaries of numbers in row groups of a million
+    rows take 3 MB a column more: write such files with ``use_dictionary=False``, or row groups of 50,000 rows.
 
     Examples
     --------
@@ -199,15 +198,14 @@ def arrow_blocks(
     >>> query = "SELECT age, ill FROM 'visits.parquet' ORDER BY id"  # doctest: +SKIP
     >>> blocks = arrow_blocks(lambda: duckdb.sql(query).to_arrow_reader(10_000), target="ill")  # doctest: +SKIP
     """
-    pa = import_pyarrow()
+    import_pyarrow()
     wanted = Wanted(columns, target, groups, sample_weight, dtype)
     if callable(source):
-        with closing(_readers(source())) as readers:
-            first = next(readers, None)
+        first = next(_readers(source()), None)
         if first is None:
             raise ValueError("source gives no table, so its columns are unknown: an empty table has a schema, too")
         found = wanted.among(first.schema, "source")
-        given: Callable[[], Iterator[pa.RecordBatch]] = _Called(source, wanted, found)
+        given: Callable[[], Iterator[Any]] = _Called(source, wanted, found)
     elif hasattr(source, "scanner"):
         found = wanted.among(source.schema, "source")
         given = _Scanned(source, found, _local_files(source))
@@ -280,7 +278,7 @@ def array_blocks(
     >>> [X.shape for X in blocks], blocks.dtype
     ([(1000, 3), (1000, 3), (500, 3)], 'float32')
     """
-    if issparse(X):
+    if not isinstance(X, np.ndarray) and issparse(X):
         if X.format != "csr":
             raise TypeError(f"X must be CSR to be cut into rows, got {X.format}: give X.tocsr()")
     elif not isinstance(X, np.ndarray):
@@ -292,7 +290,9 @@ def array_blocks(
         raise ValueError(f"X must be of shape (n_samples, n_features), got {X.ndim} dimensions")
     if X.dtype.kind not in "fiub":
         raise TypeError(f"X must be numeric, got dtype {X.dtype}: give X.astype(float)")
-    rest: tuple[Any, ...] = tuple(None if part is None else np.asanyarray(part) for part in (y, groups, sample_weight))
+    rest: tuple[Any, ...] = tuple(
+        None if part is None else np.asanyarray(part) for part in (y, groups, sample_weight)
+    )
     if rest[1] is not None and rest[1].dtype.kind not in "iubfUT":
         raise TypeError(f"groups must be numbers or text, got dtype {rest[1].dtype}: cast them by astype")
     for name, part in zip(("y", "groups", "sample_weight"), rest):
@@ -450,7 +450,9 @@ def _cut(blocks: Blocks, pieces: Callable[[], Iterable[Rows]], kind: str | None)
     if place is not None and kind is None:
         raise ValueError("group_starts and n_buckets say which groups a block holds: give groups, too")
     if blocks.n_buckets is not None and kind in ("b", "f"):
-        raise TypeError("n_buckets needs labels of groups that are integers or text: give group_starts, or cast them")
+        raise TypeError(
+            "n_buckets needs labels of groups that are integers or text: give group_starts, or cast them"
+        )
     if blocks.group_starts is not None and (kind in ("U", "T")) != (blocks.group_starts.dtype.kind in "UTO"):
         raise TypeError("group_starts and the labels of groups must both be numbers or both be text")
     blocks.factory = _Given(pieces, place)
