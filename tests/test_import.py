@@ -9,7 +9,7 @@ import pytest
 
 import skdp
 
-HEAVY = ("numba", "matplotlib", "mpyc", "cupy", "dp_accounting", "pooch", "cryptography", "pyarrow")
+HEAVY = ("numba", "matplotlib", "mpyc", "cupy", "dp_accounting", "pooch", "cryptography")
 ROOT = Path(skdp.__file__).parents[1]
 
 

@@ -288,9 +288,9 @@ def group_bucket(labels: ArrayLike, n_buckets: int) -> NDArray[np.int64]:
 
     Examples
     --------
-    >>> from skdp.base.blocks import group_bucket
+    >>> from skdp.datasets import group_bucket
     >>> group_bucket([7, 7, 8], 4).tolist(), group_bucket(["a", "b", "a"], 4).tolist()
-    ([1, 1, 2], [1, 2, 1])
+    ([3, 3, 2], [1, 3, 1])
     """
     found = np.asarray(labels)
     if found.dtype.kind in "iu":

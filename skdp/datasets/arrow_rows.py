@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 SHOWN = 10  # names of columns that a message lists
 
+_TEXT = ("string", "large_string", "string_view")  # Arrow's types of text
+
 _NO_NUMBERS = (
     "Leave it out by columns=, or write it as numbers: a column of 0 and 1 for each category, days since a public "
     "date, a decimal as double"
@@ -140,7 +142,7 @@ class Wanted:
                     f"{parameter} must be numbers{' or text' * may_be_text}, and column {name!r} of {where} is "
                     f"{schema.field(name).type}. Cast it first"
                 )
-        types = tuple(name and _value_type(schema.field(name).type) for name in labels.values())
+        types = tuple(name and _label_type(schema.field(name).type) for name in labels.values())
         return Columns(
             features, self.target, self.groups, self.sample_weight, self.dtype or _dtype(schema, features), types
         )
@@ -181,12 +183,15 @@ def _is_number(kind: "pa.DataType") -> bool:
 
 
 def _is_label(kind: "pa.DataType", *, text: bool) -> bool:
-    kind = _value_type(kind) if text else kind
-    return _is_number(kind) or (text and str(kind) in ("string", "large_string", "string_view"))
+    found = _label_type(kind) if text else kind
+    return _is_number(found) or (text and found == import_pyarrow().string())
 
 
-def _value_type(kind: "pa.DataType") -> "pa.DataType":
-    return kind.value_type if import_pyarrow().types.is_dictionary(kind) else kind
+def _label_type(kind: "pa.DataType") -> "pa.DataType":
+    """Return the type of labels without their storage: of a dictionary's values, and one for all text."""
+    pa = import_pyarrow()
+    found = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return pa.string() if str(found) in _TEXT else found
 
 
 def _dtype(schema: "pa.Schema", features: Sequence[str]) -> str:

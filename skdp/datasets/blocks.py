@@ -5,29 +5,34 @@ A fit of blocks holds a few blocks in memory, and reads all of them once for eac
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, csr_matrix, issparse
 
 from skdp.base.blocks import Blocks, group_bucket
-from skdp.datasets.arrow_rows import Columns, Wanted, filled, import_pyarrow
-from skdp.datasets.cuts import Rows, given_rows, place_of, whole_groups
-from skdp.datasets.unchanged import FileState, states_of
+from skdp.datasets.arrow_rows import Columns, Wanted, import_pyarrow
+from skdp.datasets.block_sources import (
+    Arrays,
+    Called,
+    Filled,
+    Given,
+    ParquetFiles,
+    Scanned,
+    files_of,
+    local_files,
+    mapped_file,
+    readers,
+)
+from skdp.datasets.cuts import Rows, place_of
+from skdp.datasets.unchanged import states_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
 __all__ = ["Blocks", "array_blocks", "arrow_blocks", "group_bucket", "parquet_blocks"]
-
-# Cells of a batch as pyarrow reads it: 1 MB of float64. Batches of 2**19 cells took 30 MB more, and no less time.
-_BATCH_CELLS = 2**17
-# Bytes that are read of a column at once. Without this pyarrow holds all bytes of a row group.
-_BUFFER = 2**16
 
 
 def parquet_blocks(
@@ -66,10 +71,11 @@ def parquet_blocks(
         Of X. None follows from the schema, as for a pandas frame: float32 if no column needs more, else float64.
     group_starts : sequence of labels, default=None
         Public, ascending: a block ends where the column ``groups`` reaches the next of these labels. The rows must
-        be sorted by group; a fit refuses blocks with a row that is not in its place. Groups then lie in one block
-        each, as ``unit="group"`` needs.
+        be sorted by group; a fit refuses a row that is not in its place. Each group then lies in one block, as
+        ``unit="group"`` needs. A block is as large as its groups are, and twice that while it is put together.
     n_buckets : int, default=None
-        The same for rows that are sorted by ``group_bucket(label, n_buckets)``, as one file for each bucket.
+        The same for rows that are sorted by ``group_bucket(label, n_buckets)``, as with one file for each bucket,
+        listed in the order of the buckets.
     progress : bool, default=False
         Whether each pass shows a progress bar over its rows. Their number is known after the first pass.
 
@@ -125,9 +131,9 @@ def parquet_blocks(
     import pyarrow.parquet as pq
 
     wanted = Wanted(columns, target, groups, sample_weight, dtype)
-    files = states_of(_files_of(path), parquet=True)
+    files = states_of(files_of(path), parquet=True)
     found = wanted.among_all([(pq.read_schema(file.path), str(file.path)) for file in files])
-    source = _ParquetFiles(files, found)
+    source = ParquetFiles(files, found)
     return _blocks(source, found, _whole(block_rows), group_starts, n_buckets, progress)
 
 
@@ -153,13 +159,33 @@ def arrow_blocks(
         order each time: a `pyarrow.RecordBatchReader`, a table or frame that has the Arrow interface
         (``__arrow_c_stream__``), or an iterable of these. Engines order rows as they like if they are not told:
         write ORDER BY a unique key in SQL, ``maintain_order=True`` in Polars.
-    columns, target, groups, sample_weight, block_rows, dtype, group_starts, n_buckets, progress
-        As of `parquet_blocks`.
+    columns : list of str, default=None
+        Columns of X, in their order, of numbers and truth values. None takes all columns but the target, groups
+        and weights.
+    target : str, default=None
+        Column of y: numbers or text.
+    groups : str, default=None
+        Column of the groups' labels: numbers or text.
+    sample_weight : str, default=None
+        Column of the weights.
+    block_rows : int, default=100000
+        Rows of a block, whatever the batches of the source; the last block may have fewer. With ``group_starts``
+        or ``n_buckets``, the rows that are looked at together.
+    dtype : {"float32", "float64"}, default=None
+        Of X. None follows from the schema: float32 if no column needs more, else float64.
+    group_starts : sequence of labels, default=None
+        Public, ascending: a block ends where the column ``groups`` reaches the next of these labels. The rows must
+        be sorted by group.
+    n_buckets : int, default=None
+        The same for rows that are sorted by ``group_bucket(label, n_buckets)``.
+    progress : bool, default=False
+        Whether each pass shows a progress bar over its rows. Their number is known after the first pass.
 
     Returns
     -------
     Blocks
-        As of `parquet_blocks`.
+        Iterates X of shape (n_rows, n_features) if only columns are read, else (X, y[, groups[, sample_weight]]).
+        X is in C order and of one dtype; missing values are NaN.
 
     Raises
     ------
@@ -173,6 +199,9 @@ def arrow_blocks(
     Notes
     -----
     Local files of a dataset are watched for changes as those of `parquet_blocks`; other sources are not.
+
+    An engine has memory of its own beside the blocks: a dataset holds some row groups as a whole, DuckDB and Polars
+    what their settings allow. `parquet_blocks` needs the least.
 
     Examples
     --------
@@ -201,14 +230,14 @@ def arrow_blocks(
     import_pyarrow()
     wanted = Wanted(columns, target, groups, sample_weight, dtype)
     if callable(source):
-        first = next(_readers(source()), None)
+        first = next(readers(source()), None)
         if first is None:
             raise ValueError("source gives no table, so its columns are unknown: an empty table has a schema, too")
         found = wanted.among(first.schema, "source")
-        given: Callable[[], Iterator[Any]] = _Called(source, wanted, found)
+        given: Callable[[], Iterator[Any]] = Called(source, wanted, found)
     elif hasattr(source, "scanner"):
         found = wanted.among(source.schema, "source")
-        given = _Scanned(source, found, _local_files(source))
+        given = Scanned(source, found, local_files(source))
     else:
         raise TypeError(
             f"source must be callable, and give its tables anew at each call, or a pyarrow.dataset.Dataset, got "
@@ -243,11 +272,16 @@ def array_blocks(
         Weights.
     block_rows : int, default=100000
         Rows of a block; the last one may have fewer. It changes memory and time, and no result. With
-        ``group_starts`` or ``n_buckets``, the rows that are looked at at once.
+        ``group_starts`` or ``n_buckets``, the rows that are looked at together.
     feature_names : sequence of str, default=None
         Names of the columns; public.
-    group_starts, n_buckets, progress
-        As of `parquet_blocks`.
+    group_starts : sequence of labels, default=None
+        Public, ascending: a block ends where ``groups`` reaches the next of these labels. The rows must be sorted
+        by group.
+    n_buckets : int, default=None
+        The same for rows that are sorted by ``group_bucket(label, n_buckets)``.
+    progress : bool, default=False
+        Whether each pass shows a progress bar over its rows. Their number is known after the first pass.
 
     Returns
     -------
@@ -293,13 +327,13 @@ def array_blocks(
     rest: tuple[Any, ...] = tuple(
         None if part is None else np.asanyarray(part) for part in (y, groups, sample_weight)
     )
-    if rest[1] is not None and rest[1].dtype.kind not in "iubfUT":
+    if rest[1] is not None and rest[1].dtype.kind not in "iubfUTO":
         raise TypeError(f"groups must be numbers or text, got dtype {rest[1].dtype}: cast them by astype")
     for name, part in zip(("y", "groups", "sample_weight"), rest):
         if part is not None and part.shape != (X.shape[0],):
             raise ValueError(f"{name} must be of shape (n_samples,): one entry for each row of X")
-    mapped = {path for part in (X, *rest) for path in [_mapped_file(part)] if path is not None}
-    source = _Arrays((X, *rest), _whole(block_rows), states_of(sorted(mapped), parquet=False))
+    mapped = {path for part in (X, *rest) for path in [mapped_file(part)] if path is not None}
+    source = Arrays((X, *rest), _whole(block_rows), states_of(sorted(mapped), parquet=False))
     blocks = Blocks(
         source,
         dtype="float32" if X.dtype == np.float32 else "float64",
@@ -311,116 +345,7 @@ def array_blocks(
     return _cut(blocks, source, None if rest[1] is None else rest[1].dtype.kind)
 
 
-# ---------------------------------------------------------------- sources, which are called at each pass
-
-
-@dataclass(frozen=True)
-class _ParquetFiles:
-    """Record batches of files, one after another."""
-
-    files: tuple[FileState, ...]
-    columns: Columns
-
-    def __call__(self) -> "Iterator[pa.RecordBatch]":
-        pa = import_pyarrow()
-        import pyarrow.parquet as pq
-
-        for file in self.files:
-            file.check()
-            try:
-                # With threads, pyarrow decoded no faster on two cores, and held 20 MB more.
-                with pq.ParquetFile(file.path, pre_buffer=False, buffer_size=_BUFFER) as opened:
-                    yield from opened.iter_batches(
-                        batch_size=_batch_rows(self.columns), columns=self.columns.names, use_threads=False
-                    )
-            except (pa.ArrowException, OSError) as error:
-                file.check()
-                # The text of pyarrow's exceptions may quote cells.
-                raise OSError(f"{file.path} cannot be read as Parquet ({type(error).__name__})") from None
-            file.check()
-
-
-@dataclass(frozen=True)
-class _Scanned:
-    """Record batches of a dataset, in its order."""
-
-    dataset: "ds.Dataset"
-    columns: Columns
-    files: tuple[FileState, ...]
-
-    def __call__(self) -> "Iterator[pa.RecordBatch]":
-        for file in self.files:
-            file.check()
-        yield from self.dataset.scanner(
-            columns=self.columns.names,
-            batch_size=_batch_rows(self.columns),
-            batch_readahead=1,
-            fragment_readahead=1,
-            use_threads=False,
-        ).to_reader()
-        for file in self.files:
-            file.check()
-
-
-@dataclass(frozen=True)
-class _Called:
-    """Record batches of what a user's function returns."""
-
-    source: Callable[[], object]
-    wanted: Wanted
-    columns: Columns
-
-    def __call__(self) -> "Iterator[pa.RecordBatch]":
-        schema = None
-        for reader in _readers(self.source()):
-            if schema is None or not reader.schema.equals(schema):
-                schema = reader.schema
-                found = self.wanted.among(schema, "source")
-                if found.label_types != self.columns.label_types or found.features != self.columns.features:
-                    raise RuntimeError("source gives other columns, or other types, than in the pass before")
-            yield from reader
-
-
-@dataclass(frozen=True)
-class _Arrays:
-    """Rows of arrays, as views that cannot be written to."""
-
-    arrays: tuple[Any, Any, Any, Any]
-    block_rows: int
-    files: tuple[FileState, ...]
-
-    def __call__(self) -> Iterator[Rows]:
-        for file in self.files:
-            file.check()
-        for start in range(0, self.arrays[0].shape[0], self.block_rows):
-            X, y, groups, weights = (_rows(part, start, start + self.block_rows) for part in self.arrays)
-            yield X, y, groups, weights
-        for file in self.files:
-            file.check()
-
-
-@dataclass(frozen=True)
-class _Filled:
-    """Rows of record batches in arrays."""
-
-    batches: "Callable[[], Iterator[pa.RecordBatch]]"
-    columns: Columns
-    block_rows: int
-
-    def __call__(self) -> Iterator[Rows]:
-        return filled(self.batches(), self.columns, self.block_rows)
-
-
-@dataclass(frozen=True)
-class _Given:
-    """Rows as the blocks that the user sees."""
-
-    pieces: Callable[[], Iterable[Rows]]
-    place: tuple[Callable[[NDArray[Any]], NDArray[Any]], int] | None
-
-    def __call__(self) -> Iterator[object]:
-        pieces = self.pieces()
-        return map(given_rows, pieces if self.place is None else whole_groups(pieces, *self.place))
+# ---------------------------------------------------------------- blocks of sources
 
 
 def _blocks(
@@ -432,7 +357,7 @@ def _blocks(
     progress: bool,
 ) -> Blocks:
     """Return the blocks of record batches."""
-    pieces = _Filled(batches, columns, block_rows)
+    pieces = Filled(batches, columns, block_rows)
     blocks = Blocks(
         pieces,
         dtype=columns.dtype,
@@ -453,79 +378,11 @@ def _cut(blocks: Blocks, pieces: Callable[[], Iterable[Rows]], kind: str | None)
         raise TypeError(
             "n_buckets needs labels of groups that are integers or text: give group_starts, or cast them"
         )
-    if blocks.group_starts is not None and (kind in ("U", "T")) != (blocks.group_starts.dtype.kind in "UTO"):
+    text = None if kind == "O" else kind in ("U", "T")
+    if blocks.group_starts is not None and text is (blocks.group_starts.dtype.kind not in "UTO"):
         raise TypeError("group_starts and the labels of groups must both be numbers or both be text")
-    blocks.factory = _Given(pieces, place)
+    blocks.factory = Given(pieces, place)
     return blocks
-
-
-# ---------------------------------------------------------------- what the user gives
-
-
-def _files_of(path: object) -> list[Path]:
-    if not isinstance(path, str | os.PathLike):
-        paths = [Path(one).absolute() for one in cast("Iterable[str | os.PathLike[str]]", path)]
-        if not paths:
-            raise ValueError("path is an empty list: give at least one Parquet file")
-        return paths
-    given = Path(path).absolute()
-    if not given.is_dir():
-        return [given]
-    found = sorted(one for one in given.glob("*.parquet") if one.name[0] not in "_.")
-    if next(given.glob("*/**/*.parquet"), None) is not None:
-        raise ValueError(
-            f"{given} has Parquet files in folders of its own: give a list of files, or "
-            "arrow_blocks(pyarrow.dataset.dataset(...)), which knows how partitions are named"
-        )
-    if not found:
-        raise FileNotFoundError(f"{given} holds no files *.parquet: give a list of files that are named otherwise")
-    return found
-
-
-def _local_files(dataset: Any) -> tuple[FileState, ...]:
-    """Look at the local files of a dataset; none of others."""
-    if getattr(getattr(dataset, "filesystem", None), "type_name", "") != "local":
-        return ()
-    parquet = dataset.format.default_extname == "parquet"
-    return states_of([Path(file) for file in dataset.files], parquet=parquet)
-
-
-def _readers(given: Any) -> Iterator[Any]:
-    """Yield `pyarrow.RecordBatchReader` of what a source gives: one, or one for each element."""
-    pa = import_pyarrow()
-    if isinstance(given, pa.RecordBatch):
-        yield pa.RecordBatchReader.from_batches(given.schema, [given])
-    elif hasattr(given, "__arrow_c_stream__"):
-        yield pa.RecordBatchReader.from_stream(given)
-    elif isinstance(given, Iterable) and not isinstance(given, str | bytes | dict | np.ndarray):
-        for one in given:
-            yield from _readers(one)
-    else:
-        raise TypeError(
-            f"source must give Arrow readers, tables or frames, or an iterable of them, got {type(given).__name__}"
-        )
-
-
-def _mapped_file(array: object) -> Path | None:
-    """Return the file of the memory map that an array is, or is a view of."""
-    while isinstance(array, np.ndarray):
-        name = getattr(array, "filename", None)
-        if isinstance(array, np.memmap) and name is not None:
-            return Path(name).absolute()
-        array = array.base
-    return None
-
-
-def _rows(part: Any, start: int, stop: int) -> Any:
-    if part is None or issparse(part):
-        return None if part is None else part[start:stop]
-    rows = part[start:stop].view(np.ndarray)
-    rows.flags.writeable = False
-    return rows
-
-
-def _batch_rows(columns: Columns) -> int:
-    return max(_BATCH_CELLS // len(columns.names), 1)
 
 
 def _whole(block_rows: object) -> int:
