@@ -47,7 +47,8 @@ class Blocks:
     n_buckets : int, default=None
         The same by `group_bucket`: block i holds the groups of bucket i, so there are ``n_buckets`` blocks.
     progress : bool, default=False
-        Whether each pass shows a progress bar over its rows.
+        Whether each pass shows a progress bar over its rows. It shows their number, which is private under
+        add-remove and with groups, to all who see the screen.
 
     Raises
     ------

@@ -77,7 +77,8 @@ def parquet_blocks(
         The same for rows that are sorted by ``group_bucket(label, n_buckets)``, as with one file for each bucket,
         listed in the order of the buckets.
     progress : bool, default=False
-        Whether each pass shows a progress bar over its rows. Their number is known after the first pass.
+        Whether each pass shows a progress bar over its rows; all are known after the first pass. It shows their
+        number, which is private under add-remove and with groups, to all who see the screen.
 
     Returns
     -------
@@ -179,7 +180,8 @@ def arrow_blocks(
     n_buckets : int, default=None
         The same for rows that are sorted by ``group_bucket(label, n_buckets)``.
     progress : bool, default=False
-        Whether each pass shows a progress bar over its rows. Their number is known after the first pass.
+        Whether each pass shows a progress bar over its rows; all are known after the first pass. It shows their
+        number, which is private under add-remove and with groups, to all who see the screen.
 
     Returns
     -------
@@ -281,7 +283,8 @@ def array_blocks(
     n_buckets : int, default=None
         The same for rows that are sorted by ``group_bucket(label, n_buckets)``.
     progress : bool, default=False
-        Whether each pass shows a progress bar over its rows. Their number is known after the first pass.
+        Whether each pass shows a progress bar over its rows; all are known after the first pass. It shows their
+        number, which is private under add-remove and with groups, to all who see the screen.
 
     Returns
     -------
