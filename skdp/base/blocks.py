@@ -20,6 +20,8 @@ ADAPTERS = {"dask": "skdp.distributed", "dask_expr": "skdp.distributed", "distri
 
 Block = tuple[object, object, object, object]  # X, y, groups and sample weights; None where there are none
 
+Labels = NDArray[np.object_]  # or of integers, or of text
+
 PartT = TypeVar("PartT")
 RequestT = TypeVar("RequestT")
 AnswerT = TypeVar("AnswerT")
@@ -31,9 +33,9 @@ class Blocks:
     Parameters
     ----------
     factory : callable
-        Called without arguments at each pass. Returns an iterable of blocks: the same blocks in the same order each
-        time. A block is X of shape (n_rows, n_features), or a tuple (X, y[, groups[, sample_weight]]) with None for
-        what is missing. X is an array, a CSR matrix or a data frame. A block may be empty.
+        Called without arguments at each pass. Returns an iterable of blocks: the same blocks in the same order
+        each time. A block is X of shape (n_rows, n_features), or a tuple (X, y[, groups[, sample_weight]]) with
+        None for what is missing. X is an array, a CSR matrix or a data frame. A block may be empty.
     dtype : {"float32", "float64"}, default=None
         Of all blocks of X; public. None takes the dtype of the first block.
     feature_names : sequence of str, default=None
@@ -104,7 +106,7 @@ class Blocks:
         """Whether it is public which block a group lies in."""
         return self.group_starts is not None or self.n_buckets is not None
 
-    def check_groups(self, labels: NDArray[np.generic], index: int) -> bool:
+    def check_groups(self, labels: Labels, index: int) -> bool:
         """Whether all groups of block ``index`` belong there. Each row is looked at by itself."""
         if self.n_buckets is not None:
             return bool((group_bucket(labels, self.n_buckets) == index).all())
@@ -179,8 +181,8 @@ def blocks_of(X: object, y: object = None, groups: object = None, sample_weight:
     for name, values in (("y", y), ("groups", groups), ("sample_weight", sample_weight)):
         if values is not None:
             raise TypeError(
-                f"{name} was given beside blocks: a block holds it, as (X, y, groups, sample_weight) with None for "
-                f"what is missing. Leave {name}= out"
+                f"{name} was given beside blocks: a block holds it, as (X, y, groups, sample_weight) with None "
+                f"for what is missing. Leave {name}= out"
             )
     return X
 
@@ -219,8 +221,8 @@ def mapped(blocks: Blocks, function: Callable[[object], object]) -> Blocks:
     return Blocks(results, progress=blocks.progress)
 
 
-def _ascending(labels: ArrayLike) -> NDArray[np.generic]:
-    found = np.asarray(labels)
+def _ascending(labels: ArrayLike) -> Labels:
+    found: Labels = np.asarray(labels)
     if found.ndim != 1 or not found.size or not bool((found[1:] > found[:-1]).all()):
         raise ValueError("group_starts must be ascending labels, one for each block")
     return found

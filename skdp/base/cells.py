@@ -19,6 +19,8 @@ from typing import TypeGuard, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.base.blocks import Blocks
+
 # Types whose values become float64; True is 1, as in NumPy.
 _NUMBERS = (int, float, np.number, np.bool_, Decimal, Real)
 _COMPLEX = (complex, np.complexfloating)
@@ -197,6 +199,11 @@ def check_collected(**given: object) -> None:
     TypeError: X is not in memory (list_iterator): collect it first, for example by list(X); nothing was spent
     """
     for name, values in given.items():
+        if isinstance(values, Blocks):
+            raise TypeError(
+                f"{name} lies in blocks, and this reads rows in memory: give an array, or take an estimator that "
+                "takes blocks; nothing was spent"
+            )
         repair = _repair(name, values)
         if repair is not None:
             kind = type(values)

@@ -30,7 +30,7 @@ class NonPrivateFit(_Frame[ProblemT]):  # type: ignore[explicit-any]  # of the b
     accountant: Literal[False] = fixed(default=False)
     random_state: int | np.random.RandomState | np.random.Generator | None = fixed(default=None)
 
-    def fit(self, X: object, y: object, **more: object) -> Self:
+    def fit(self, X: object, y: object = None, **more: object) -> Self:
         """Fit the model without privacy.
 
         Parameters

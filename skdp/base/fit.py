@@ -31,6 +31,7 @@ from sklearn.utils import Tags
 
 from skdp._compat import warn_user
 from skdp.around import forget, lines_around, notice, paid_before, spends_budget
+from skdp.base.blocks import Blocks, Placed, blocks_of, is_blocks
 from skdp.base.cells import check_collected
 from skdp.base.declare import Declared, check_parameters, fitted, parameter, parameters_of
 from skdp.base.kinds import check_groups, check_number, check_privacy, choice, described, integer, real
@@ -50,6 +51,7 @@ from skdp.privacy import (
     stamp_clone,
     stamped_state,
 )
+from skdp.privacy.partitions.client import MAX_DRAWN_UNITS
 
 Adjacency = Literal["replace-one", "zero-out", "add-remove"]
 Unit = Literal["record", "group"]
@@ -165,6 +167,8 @@ class PrivateFit(FitFrame[ProblemT]):  # type: ignore[explicit-any]  # of the ba
     )
     privacy_: PrivacyReport = fitted()
 
+    # Why a fit takes no blocks of rows (`Blocks`), or None where all of its statistics are sums over blocks.
+    _no_blocks: ClassVar[str | None] = "its class does not say that all of its statistics are sums over rows"
     _pure_possible = False  # whether delta=0 can be paid, by pure mechanisms alone
     _knows_width = False  # whether parameters tell the number of columns, for `plan`
     _erratum: ClassVar[str | None] = None  # of the published constant, for the report
@@ -206,16 +210,17 @@ class PrivateFit(FitFrame[ProblemT]):  # type: ignore[explicit-any]  # of the ba
 
     @names_weights
     def fit(
-        self, X: object, y: object, *, groups: object = None, sample_weight: object = None, **more: object
+        self, X: object, y: object = None, *, groups: object = None, sample_weight: object = None, **more: object
     ) -> Self:
         """Fit the model privately.
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            The records lie along the first axis. Neither copied (if it is float32 or float64) nor changed.
-        y : array-like of shape (n_samples,)
-            Targets.
+        X : array-like, CSR matrix, Blocks or Dask collection of shape (n_samples, n_features)
+            The records lie along the first axis. Neither copied (if it is float32 or float64) nor changed. Blocks
+            are read again in each pass; estimators whose statistics are no sums over blocks refuse them.
+        y : array-like of shape (n_samples,), default=None
+            Targets; not beside `Blocks`, which hold them.
         groups : array-like of shape (n_samples,), default=None
             Who each record belongs to; needed by, and allowed with, ``unit="group"`` only.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -242,17 +247,24 @@ class PrivateFit(FitFrame[ProblemT]):  # type: ignore[explicit-any]  # of the ba
             If the ledger costs more than the claim, a bug in skdp, or if nothing was released through the session.
             The result is discarded.
         """
-        check_collected(X=X, y=y, groups=groups, sample_weight=sample_weight, **more)
-        self._check_before_data(groups)
+        blocks = blocks_of(X, y, groups, sample_weight)
+        if blocks is None:
+            check_collected(X=X, y=y, groups=groups, sample_weight=sample_weight, **more)
+            self._check_before_data(groups)
+        else:
+            self._check_blocks(blocks, more)
+            self._check_before_data(() if self._session_unit == "group" else None)
         more = taken_arguments(self, {"sample_weight": sample_weight, **more})
         _warn_without_cache()
         notice(self, fits=True)
         # A floating-point warning would tell that one record is very large, or very small.
         with np.errstate(all="ignore"), self._open_session(self._units_before(X)) as session:
-            problem = self.read(X, y, groups, **more)
+            problem = self._problem_of(blocks, X, y, groups, more)
             _check_returned(problem, Problem, "read")
             self._check_shape(problem.records.shape)
             plan = self._make_plan(session, problem)
+            if blocks is not None:
+                self._check_drawn(session, blocks, problem.records.shape)
             problem = replace(problem, plan=plan)
             tell(plan.warnings)
             solution = self._run(session, problem)
@@ -263,7 +275,47 @@ class PrivateFit(FitFrame[ProblemT]):  # type: ignore[explicit-any]  # of the ba
         replace_fitted(self, {**self._fitted(problem, solution), "privacy_": report})
         return self
 
+    def _problem_of(
+        self, blocks: Blocks | None, X: object, y: object, groups: object, more: dict[str, object]
+    ) -> ProblemT:
+        """Check the data: those in blocks a block at a time."""
+        if blocks is None:
+            return self.read(X, y, groups, **more)
+        from skdp.base.partitions import problem_of_blocks
+
+        return cast("ProblemT", problem_of_blocks(self, blocks))
+
     # ---------------------------------------------------------------- before the data
+
+    def _check_blocks(self, blocks: Blocks, more: dict[str, object]) -> None:
+        """Refuse data in blocks by the class and by public parameters; nothing is read."""
+        name = type(self).__name__
+        if self._no_blocks is not None:
+            raise TypeError(f"{name} takes no blocks: {self._no_blocks}. Fit data in memory; nothing was spent")
+        if self._session_unit == "group" and not blocks.places_groups:
+            raise ValueError(
+                "with unit='group' each group lies in one block: give group_starts= or n_buckets= to the blocks, "
+                "so that a row in another block is noticed; nothing was spent"
+            )
+        if getattr(self, "classes", ()) is None:
+            raise ValueError("give the labels in classes=: no block holds all of them; nothing was spent")
+        unknown = [argument for argument, value in more.items() if value is not None]
+        if unknown:
+            raise TypeError(f"fit takes no {unknown[0]}= beside blocks; nothing was spent")
+
+    def _check_drawn(self, session: PrivacySession, blocks: Blocks, shape: PublicShape) -> None:
+        """Refuse batches that blocks cannot give; nothing was released."""
+        kinds = session.planned_samplings
+        if kinds and not isinstance(blocks, Placed):
+            raise ValueError(
+                "this fit draws minibatches, and each would read all blocks again: give batch_size as large as "
+                "the number of records, data in memory, or a Dask collection whose parts stay in memory"
+            )
+        if "partition" in kinds and shape.n_units > MAX_DRAWN_UNITS:
+            raise ValueError(
+                f"a random order of {shape.n_units} units takes too much memory (limit {MAX_DRAWN_UNITS}): give "
+                "sampling='poisson'"
+            )
 
     @property
     def _session_unit(self) -> str:
@@ -295,8 +347,8 @@ class PrivateFit(FitFrame[ProblemT]):  # type: ignore[explicit-any]  # of the ba
             )
 
     def _units_before(self, X: object) -> int | None:
-        """Public number of units before anything is read: None for groups, whose rows are private."""
-        if self.n_public is not None or self._session_unit == "group":
+        """Public number of units before anything is read: None for groups, whose rows are private, and blocks."""
+        if self.n_public is not None or self._session_unit == "group" or is_blocks(X):
             return self.n_public
         return _count_records(X)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from numbers import Real
-from typing import cast
+from typing import ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,6 +28,8 @@ class ColumnProblem(Problem):
 
 class ColumnFit(PrivateFit[ColumnProblem]):
     """The fit of statistics of columns; a subclass gives `solve`, and may refine `_read_shape`."""
+
+    _no_blocks: ClassVar[str | None] = None
 
     bounds: object = parameter(
         described("tuple of (low, high)", lambda name, given: check_bounds(given, name=name)),

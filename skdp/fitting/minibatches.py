@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Generic, Literal
+from typing import ClassVar, Generic, Literal
 
 from skdp.base.declare import changed, fitted, parameter
 from skdp.base.fit import PrivateFit, ProblemT
@@ -15,6 +15,11 @@ from skdp.privacy import PublicShape
 
 class MinibatchFit(PrivateFit[ProblemT], Generic[ProblemT]):
     """A private fit by gradients of minibatches, whose sizes follow from public numbers where none are given."""
+
+    _no_blocks: ClassVar[str | None] = (
+        "its steps add gradients of a batch by their positions. A batch has at most batch_size rows, so fit a "
+        "numpy.memmap, of which each step reads these rows alone"
+    )
 
     batch_size: AutoInt = parameter(
         integer(low=1, word="auto"),

@@ -28,6 +28,8 @@ class StochasticFit(LinearFit):
     full batches keep their mu.
     """
 
+    _no_blocks: ClassVar[str | None] = None
+
     batch_size: AutoInt = parameters.BATCH_SIZE
     sampling: Sampling = parameters.SAMPLING
     max_iter: AutoInt = parameters.MAX_ITER

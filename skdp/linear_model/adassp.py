@@ -8,6 +8,7 @@ the same with the residuals. These are smaller than the targets, and so is their
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -198,6 +199,8 @@ def solve_ridge(gram: np.ndarray, cross: np.ndarray, ridge: float) -> np.ndarray
 
 class _AdaSSPFit(LinearFit):
     """The fit on centred targets."""
+
+    _no_blocks: ClassVar[str | None] = None
 
     row_norm: Auto = parameters.more(parameters.ROW_NORM, "A record is scaled down as a whole, target included.")
     y_bounds: object = parameters.Y_BOUNDS

@@ -7,7 +7,7 @@ The theory page "Approximate minima perturbation" has the theorem and its proof;
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Unpack
+from typing import ClassVar, Unpack
 
 import numpy as np
 from sklearn.utils import Tags
@@ -114,6 +114,8 @@ class Minimum:
 
 class PerturbedFit(LinearFit):
     """The common fit of classifier and regressor."""
+
+    _no_blocks: ClassVar[str | None] = "its minimiser reads all rows together, in a fixed order"
 
     row_norm: Auto = parameter(
         real(low=SMALLEST_GIVEN, high=LARGEST_GIVEN, word="auto"),

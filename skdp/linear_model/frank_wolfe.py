@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -150,6 +150,8 @@ class Vertices:
 
 class FrankWolfeFit(LinearFit):
     """The private fit; parameters are the estimators'."""
+
+    _no_blocks: ClassVar[str | None] = "its steps keep a number for each row"
 
     delta = changed(text=parameters.PURE_DELTA, more="``delta=0`` needs numbers for ``radius`` and ``clip_norm``.")
     radius: Auto = parameter(

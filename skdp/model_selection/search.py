@@ -169,7 +169,7 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
     classes_: np.ndarray = fitted("ndarray of shape (n_classes,)", "Of classifiers.")
     n_features_in_: int = fitted()
 
-    def fit(self, X: object, y: object, *, groups: object = None, **more: object) -> Self:
+    def fit(self, X: object, y: object = None, *, groups: object = None, **more: object) -> Self:
         """Search, and keep the best model.
 
         Parameters

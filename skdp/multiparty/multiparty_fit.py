@@ -134,7 +134,9 @@ class MultipartyFit(LinearFit):
             theta[-1] *= owners.row_norm
         return theta
 
-    def fit(self, X: object, y: object, owners: object = None, groups: object = None, **more: object) -> Self:
+    def fit(
+        self, X: object, y: object = None, owners: object = None, groups: object = None, **more: object
+    ) -> Self:
         """Fit the model privately to the records of several owners.
 
         Parameters

@@ -127,7 +127,7 @@ class NetFit(NetParameters):
     # ---------------------------------------------------------------- the fit
 
     @document(PrivateFit.fit)
-    def fit(self, X: object, y: object, *, groups: object = None, **more: object) -> Self:
+    def fit(self, X: object, y: object = None, *, groups: object = None, **more: object) -> Self:
         """Fit the net privately.
 
         Parameters

@@ -78,7 +78,7 @@ class SequenceNet(NetClassifier):
         ).build(shape)  # fmt: skip
 
     @document(PrivateFit.fit)
-    def fit(self, X: object, y: object, *, groups: object = None, **more: object) -> Self:
+    def fit(self, X: object, y: object = None, *, groups: object = None, **more: object) -> Self:
         """Fit the net privately.
 
         Parameters

@@ -59,10 +59,10 @@ class Source:
     ``on_grid(unit)``: ascending positions in the flattened statistic, and their values. All others are 0. It is
     for tables of which a batch touches few rows.
 
-    Where the records lie in partitions, ``words(unit)`` gives what one partition adds: arrays of int64, of which the
-    sums over all partitions are taken modulo 2^64. None stands for ``(on_grid(unit),)``. ``whole(unit, totals)``
-    makes the statistic of these sums, once; None takes the first. Words that do not depend on the unit have a key
-    in ``kept``: they are then computed once for all statistics of the same records with this key.
+    Where the records lie in partitions, ``words(unit)`` gives what one partition adds: arrays of int64, of which
+    the sums over all partitions are taken modulo 2^64. None stands for ``(on_grid(unit),)``. ``whole(unit,
+    totals)`` makes the statistic of these sums, once; None takes the first. Words that do not depend on the unit
+    have a key in ``kept``: they are then computed once for all statistics of the same records with this key.
     """
 
     on_grid: Callable[[float], NDArray[np.int64]]

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.kernels.protocols import Matrix
 from skdp.kernels.standardized import LazyTable, StandardizedTable
 from skdp.privacy.expansion import Expansion
+from skdp.privacy.partitions.rows import chained
 from skdp.privacy.rows import Changes, Rows, beside, in_rows, times_rows
 from skdp.privacy.shape import PublicShape
 from skdp.privacy.standardization import Standardization
@@ -175,6 +176,7 @@ class PrivateRecords:
 
     # ---------------------------------------------------------------- other records
 
+    @chained
     def with_intercept(self, value: float) -> "PrivateRecords":
         """Return the same records with another constant as the intercept's feature.
 
@@ -189,6 +191,7 @@ class PrivateRecords:
         """
         return self._derived(shape=replace(self.shape, intercept_value=float(value)))
 
+    @chained
     def centered(self, value: float) -> "PrivateRecords":
         """Return the same records with ``value`` subtracted from their targets.
 
@@ -203,6 +206,7 @@ class PrivateRecords:
         """
         return self._derived(y=self._rows.targets_less(float(value)))
 
+    @chained
     def residual(self, theta: ArrayLike) -> "PrivateRecords":
         """Return the same records with the predictions of a linear model subtracted from their targets.
 
@@ -218,6 +222,7 @@ class PrivateRecords:
         """
         return self._derived(y=self._rows.targets_less(_fitted(self._rows, theta)))
 
+    @chained
     def predicted(self, theta: ArrayLike) -> "PrivateRecords":
         """Return the same records with one feature: the prediction of a linear model.
 
@@ -234,6 +239,7 @@ class PrivateRecords:
         column = np.ascontiguousarray(_fitted(self._rows, theta), dtype=np.float64)[:, None]
         return self._derived(X=column, shape=self._one_column())
 
+    @chained
     def scored(self, theta: ArrayLike, less: ArrayLike = 0.0) -> "PrivateRecords":
         """Return records whose features are the linear predictors of these.
 
@@ -260,6 +266,7 @@ class PrivateRecords:
         added = (self.shape.intercept or 0.0) * weights[-1] - np.array(less, dtype=np.float64)
         return PrivateRecords._of(rows.mapped(linear_scores(rows.table, weights[: self.n_features], added)))
 
+    @chained
     def mapped(
         self, function: Callable[[Matrix], NDArray[np.float64]], n_features: int, *, fit_intercept: bool = False
     ) -> "PrivateRecords":
@@ -293,6 +300,7 @@ class PrivateRecords:
                 found[part] = function(rows.matrix[part])
         return PrivateRecords._of(rows.mapped(found, fit_intercept=fit_intercept))
 
+    @chained
     def shortened(self, row_norm: float) -> "PrivateRecords":
         """Return the same records with long rows scaled down.
 
@@ -312,6 +320,7 @@ class PrivateRecords:
             factor = np.where(norms > row_norm, row_norm / norms, 1.0)
             return self._derived(X=times_rows(self._rows.matrix, factor))
 
+    @chained
     def restricted(self, features: ArrayLike) -> "PrivateRecords":
         """Return the same records with some features only.
 
@@ -333,6 +342,7 @@ class PrivateRecords:
             few = in_rows(few) if self.shape.n_records is None else few
         return self._derived(X=few, shape=self.shape.with_features(few.shape[1]))
 
+    @chained
     def standardized(self, columns: Standardization) -> "PrivateRecords":
         """Return the same records with centred and scaled features.
 
@@ -350,6 +360,7 @@ class PrivateRecords:
         shape = replace(self.shape, dtype="float64", device="cpu")
         return self._derived(X=columns.of(self._rows.matrix), shape=shape)
 
+    @chained
     def expanded(self, expansion: Expansion) -> "PrivateRecords":
         """Return the same records with features that are made of the standardized ones.
 
@@ -380,6 +391,7 @@ class PrivateRecords:
         shape = self.shape.with_features(expansion.n_features)
         return self._derived(X=expansion.of(self._rows.X), shape=shape)
 
+    @chained
     def select_targets(self) -> "PrivateRecords":
         """Return the same records with their targets as the only feature, and without targets."""
         return self._derived(X=self._rows.targets_less(0.0).reshape(-1, 1), y=None, shape=self._one_column())
@@ -387,6 +399,7 @@ class PrivateRecords:
     def _one_column(self) -> PublicShape:
         return replace(self.shape, n_features=1, container="dense", dtype="float64", device="cpu")
 
+    @chained
     def averaged(self, norm: float = math.inf, *, squared: bool = False) -> "PrivateRecords":
         """Return the same records with weights of their own: a unit's rows share the weight 1.
 

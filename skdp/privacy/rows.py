@@ -41,8 +41,96 @@ class Changes(TypedDict, total=False):
     shape: PublicShape
 
 
+class PublicRows:
+    """What statistics ask of records whose rows may lie elsewhere: it follows from their public shape.
+
+    Attributes
+    ----------
+    shape : PublicShape
+    n_real_units : int
+    family : object
+        As in `Rows`.
+    """
+
+    __slots__ = ()
+
+    shape: PublicShape
+    n_real_units: int
+    family: object
+
+    def units_of(self, batch: Batch | None) -> NDArray[np.int64] | None:
+        """The units that a session drew; None means all."""
+        if batch is None:
+            return None
+        if not isinstance(batch, Batch):
+            raise TypeError(
+                "batch must come from session.draw(plan, records): a list of rows could be predicted, and "
+                "no epsilon of a sampled release would hold for it"
+            )
+        if batch._family is not self.family:
+            raise ValueError("the batch was drawn for other records")
+        return batch._units
+
+    def mean_scale(self, batch: Batch | None) -> float:
+        """One over the expected number of units of a mean: a public constant."""
+        return 1.0 / (self.shape.n_units if batch is None else batch.batch_size)
+
+    def fine(self, bound: float) -> float:
+        """A grid for sums of units of norm ``bound`` where no release has fixed one."""
+        return bound * max(2.0**-36, self.shape.usual_units * 2.0**-60)
+
+    def source(
+        self,
+        on_grid: Callable[[float], NDArray[np.int64]],
+        plain: Callable[[], NDArray[np.float64]] | None = None,
+        *,
+        contribution: float = math.inf,
+        fine: float | None = None,
+        magnitude: float | None = None,
+        roundings: int = 0,
+        needs_public_n: bool = True,
+        extra: SourceExtra | None = None,
+        batch: Batch | None = None,
+        sparse: "Callable[[float], tuple[NDArray[np.int64], NDArray[np.int64]]] | None" = None,
+        words: "Callable[[float], tuple[NDArray[np.int64], ...]] | None" = None,
+        whole: "Callable[[float, tuple[NDArray[np.int64], ...]], NDArray[np.int64]] | None" = None,
+        kept: Hashable | None = None,
+    ) -> Source:
+        """Source of a statistic of these records.
+
+        Parameters
+        ----------
+        on_grid, plain : callable
+            As in `Source`. Without ``plain`` it is the statistic on a fine grid.
+        contribution : float, default=inf
+            The most that one unit adds to an entry of a sum: with the number of units it bounds the magnitude.
+        fine : float, default=None
+            The fine grid; None takes `fine` of ``contribution``.
+        magnitude : float, default=None
+            Of `Source`, where the statistic is no sum.
+        roundings : int, default=0
+        needs_public_n : bool, default=True
+            Whether a session under add-remove refuses the statistic of records without ``n_public``.
+        extra, batch, sparse, words, whole, kept
+            As in `Source`.
+        """
+        shape, usual = self.shape, None
+        if plain is None:
+            step = self.fine(contribution) if fine is None else fine
+            plain = partial(on_fine_grid, on_grid, step)
+        if magnitude is None:
+            magnitude = contribution * shape.most_units
+            usual = contribution * shape.usual_units
+        needs_public_n = needs_public_n and shape.n_public is None
+        return Source(
+            quiet(on_grid), quiet(plain), roundings, magnitude, self, shape.unit, needs_public_n,
+            batch, usual, extra, None if sparse is None else quiet(sparse),
+            None if words is None else quiet(words), whole, kept,
+        )  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Rows:
+class Rows(PublicRows):
     """The records of one fit: private values, never copied out.
 
     Attributes
@@ -257,72 +345,6 @@ class Rows:
         wanted = np.zeros(self.n_real_units, dtype=bool)
         wanted[np.asarray(units)] = True
         return np.flatnonzero(wanted[self.groups])
-
-    def units_of(self, batch: Batch | None) -> NDArray[np.int64] | None:
-        """The units that a session drew; None means all."""
-        if batch is None:
-            return None
-        if not isinstance(batch, Batch):
-            raise TypeError(
-                "batch must come from session.draw(plan, records): a list of rows could be predicted, and "
-                "no epsilon of a sampled release would hold for it"
-            )
-        if batch._family is not self.family:
-            raise ValueError("the batch was drawn for other records")
-        return batch._units
-
-    def mean_scale(self, batch: Batch | None) -> float:
-        """One over the expected number of units of a mean: a public constant."""
-        return 1.0 / (self.shape.n_units if batch is None else batch.batch_size)
-
-    def fine(self, bound: float) -> float:
-        """A grid for sums of units of norm ``bound`` where no release has fixed one."""
-        return bound * max(2.0**-36, self.shape.usual_units * 2.0**-60)
-
-    def source(
-        self,
-        on_grid: Callable[[float], NDArray[np.int64]],
-        plain: Callable[[], NDArray[np.float64]] | None = None,
-        *,
-        contribution: float = math.inf,
-        fine: float | None = None,
-        magnitude: float | None = None,
-        roundings: int = 0,
-        needs_public_n: bool = True,
-        extra: SourceExtra | None = None,
-        batch: Batch | None = None,
-        sparse: "Callable[[float], tuple[NDArray[np.int64], NDArray[np.int64]]] | None" = None,
-    ) -> Source:
-        """Source of a statistic of these records.
-
-        Parameters
-        ----------
-        on_grid, plain : callable
-            As in `Source`. Without ``plain`` it is the statistic on a fine grid.
-        contribution : float, default=inf
-            The most that one unit adds to an entry of a sum: with the number of units it bounds the magnitude.
-        fine : float, default=None
-            The fine grid; None takes `fine` of ``contribution``.
-        magnitude : float, default=None
-            Of `Source`, where the statistic is no sum.
-        roundings : int, default=0
-        needs_public_n : bool, default=True
-            Whether a session under add-remove refuses the statistic of records without ``n_public``.
-        extra, batch, sparse
-            As in `Source`.
-        """
-        shape, usual = self.shape, None
-        if plain is None:
-            step = self.fine(contribution) if fine is None else fine
-            plain = partial(on_fine_grid, on_grid, step)
-        if magnitude is None:
-            magnitude = contribution * shape.most_units
-            usual = contribution * shape.usual_units
-        needs_public_n = needs_public_n and shape.n_public is None
-        return Source(
-            quiet(on_grid), quiet(plain), roundings, magnitude, self, shape.unit, needs_public_n,
-            batch, usual, extra, None if sparse is None else quiet(sparse),
-        )  # fmt: skip
 
     # ---------------------------------------------------------------- refusals
 

@@ -9,6 +9,7 @@ is the total.
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -240,6 +241,8 @@ class DPAGDClassifier(StochasticFit, LabelModel, PrivateFit[Problem]):
     >>> model.coef_.shape, model.n_iter_ >= 1, model.privacy_.epsilon
     ((1, 20), True, 2.0)
     """
+
+    _no_blocks: ClassVar[str | None] = "it is a published method that is kept for comparison; take DPGDClassifier"
 
     loss: ClassLoss = parameters.CLASS_LOSS
     max_iter = changed(

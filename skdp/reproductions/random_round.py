@@ -4,6 +4,8 @@ It takes steps on minibatches and keeps the iterate of a round that was drawn be
 a fixed plan of Gaussian releases, and the claim is the cost of the whole plan.
 """
 
+from typing import ClassVar
+
 from skdp._docs import document
 from skdp.base.declare import changed, fitted
 from skdp.base.fit import PrivateFit
@@ -100,6 +102,8 @@ class DPRRPSGDClassifier(StochasticFit, LabelModel, PrivateFit[Problem]):
     >>> model.coef_.shape, 1 <= model.n_iter_ <= 500, model.privacy_.epsilon
     ((1, 20), True, 2.0)
     """
+
+    _no_blocks: ClassVar[str | None] = "it is a published method that is kept for comparison; take DPGDClassifier"
 
     loss: ClassLoss = parameters.CLASS_LOSS
     batch_size = changed(more='"auto" is n / 64, but at least 64. The paper has 1.')

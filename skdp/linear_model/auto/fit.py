@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -50,6 +50,8 @@ class AutoFit(LinearFit):
 
     Missing values count as the centre of their column, and far values are cut at the ends of its window.
     """
+
+    _no_blocks: ClassVar[str | None] = None
 
     C: Auto = parameter(
         real(low=0, strict=True, word=AUTOMATIC),

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -43,6 +43,8 @@ ERRATUM = (
 
 class ThresholdingFit(LinearFit):
     """The fit of all four estimators."""
+
+    _no_blocks: ClassVar[str | None] = None
 
     selection: Literal["gaussian", "peeling"] = parameter(
         choice("gaussian", "peeling"),

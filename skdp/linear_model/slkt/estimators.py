@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal, Unpack
+from typing import ClassVar, Literal, Unpack
 
 import numpy as np
 
@@ -65,6 +65,8 @@ def check_distribution(name: str, value: object) -> None:
 
 class PrivateTransferFit(LinearFit):
     """The fit of both estimators."""
+
+    _no_blocks: ClassVar[str | None] = "its minimiser reads all rows together, in a fixed order"
 
     n_nonzero_coefs: int | None = parameters.N_NONZERO_COEFS
     teacher: Literal["private-support", "ridge", "published"] = parameter(

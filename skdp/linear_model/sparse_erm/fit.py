@@ -43,6 +43,8 @@ ERRATUM = (
 class SparseGradientFit(LinearFit):
     """The fit of all three estimators."""
 
+    _no_blocks: ClassVar[str | None] = "its batches list the rows by number"
+
     delta = changed(
         text=parameters.PURE_DELTA, more="``delta=0`` needs numbers for ``clip_norm`` and ``learning_rate``."
     )
@@ -117,7 +119,7 @@ class SparseGradientFit(LinearFit):
 
     @names_weights
     def fit(
-        self, X: object, y: object, *, groups: object = None, batch_groups: object = None,
+        self, X: object, y: object = None, *, groups: object = None, batch_groups: object = None,
         sample_weight: object = None, **more: object,
     ) -> Self:  # fmt: skip
         """Fit the model privately.

@@ -1,7 +1,7 @@
 """The estimators of two-stage fitting: parameters here, the algorithm in `solver`."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, Unpack
+from typing import Any, ClassVar, Literal, Unpack
 
 from skdp._docs import document
 from skdp.base.declare import changed, fitted, fixed, parameter
@@ -26,6 +26,8 @@ PENALISED = real(low=1e-50, high=MAX_PENALTY_WEIGHT, word="auto")
 
 class _TwoStageFit(LinearFit):
     """The run and the report of the two estimators."""
+
+    _no_blocks: ClassVar[str | None] = "its votes fit models to blocks of rows that are drawn at random"
 
     n_nonzero_coefs: int | None = parameter(
         integer(low=1, none=True),

@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 
 from skdp._compat import warn_user
 from skdp.exceptions import PrivacyLeakWarning
+from skdp.privacy.accounting.amplification import FULL_BATCH
 from skdp.privacy.adjacency import check_adjacency, check_unit
+from skdp.privacy.batches import BatchPlan
 from skdp.privacy.budget import BudgetAccountant, Reservation, check_accountant, part_assumption, payer
 from skdp.privacy.log import LOGGER
 from skdp.privacy.mechanisms.best_of.release import BestOfTrials
@@ -230,6 +232,12 @@ class PrivacySession(
     def minibatches(self) -> bool:
         """Whether the session may release statistics of sampled batches."""
         return self._ledger.minibatches
+
+    @property
+    def planned_samplings(self) -> frozenset[str]:
+        """The kinds of sampling of the batches that were planned; full batches are none."""
+        plans = (plan for plan in self._ledger.plans if isinstance(plan, BatchPlan))
+        return frozenset(plan.sampling for plan in plans if plan.sampling != FULL_BATCH)
 
     @property
     def has_mu(self) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from skdp.kernels.protocols import Floats, Integers
 from skdp.privacy.bounded import BoundedStatistic
 from skdp.privacy.cell_matrices import columns_moved
+from skdp.privacy.partitions.rows import over_partitions
 from skdp.privacy.rows import HoldsRows
 from skdp.privacy.statistics.column_counts import host_only
 
@@ -19,6 +20,7 @@ __all__ = ["cell_sums"]
 _SHARES = 2**30
 
 
+@over_partitions
 def cell_sums(
     records: HoldsRows, matrices: Sequence[Integers], grid: float, *, adjacency: str
 ) -> BoundedStatistic:
@@ -71,36 +73,49 @@ def cell_sums(
     largest = max(int(np.abs(table).max()) for table in tables)
     size = sum(len(table) for table in tables)
 
-    def exact() -> list[int]:
-        """The answers in units of grid / H."""
+    def words(_unit: float = 1.0) -> tuple[Integers, ...]:
+        """The units of each cell, in shares of H."""
         from skdp.kernels.counts.counts_by_bin import bin_counts
 
-        found: list[int] = []
         members = rows.members()
         columns = np.asarray(rows.matrix)  # codes are never sparse: most are not 0
+        found = []
         for j, table in enumerate(tables):
             edges = np.arange(table.shape[-1] + 1.0)
             # A code of [c, c + 1) is cell c; the last bin would hold its right edge too.
             edges[-1] = math.nextafter(edges[-1], 0.0)
-            counts = bin_counts(columns[:, j : j + 1], members, edges[None], _SHARES)[0]
+            found.append(bin_counts(columns[:, j : j + 1], members, edges[None], _SHARES)[0])
+        return tuple(found)
+
+    def exact(words: tuple[Integers, ...]) -> list[int]:
+        """The answers in units of grid / H."""
+        found: list[int] = []
+        for table, counts in zip(tables, words, strict=True):
             high, low = np.divmod(counts, _SHARES)
             two = (table * high, table * low) if table.ndim == 1 else (table @ high, table @ low)
             found += [int(a) * _SHARES + int(b) for a, b in zip(*two, strict=True)]
         return found
 
-    def on_grid(unit: float) -> Integers:
+    def whole(unit: float, words: tuple[Integers, ...]) -> Integers:
         scale = Fraction(grid) / (Fraction(unit) * _SHARES)
         top, bottom = scale.numerator, scale.denominator
-        nearest = ((2 * top * answer + bottom) // (2 * bottom) for answer in exact())
+        nearest = ((2 * top * answer + bottom) // (2 * bottom) for answer in exact(words))
         # Sums of more units than they are laid out for wrap around modulo 2**64, see `Source.usual`.
         wrapped = ((number + 2**63) % 2**64 - 2**63 for number in nearest)
         return np.fromiter(wrapped, dtype=np.int64, count=size)
 
     def plain() -> Floats:
-        return np.array([answer * (grid / _SHARES) for answer in exact()])
+        return np.array([answer * (grid / _SHARES) for answer in exact(words())])
 
     return BoundedStatistic.from_source(
-        rows.source(on_grid, plain, contribution=grid * largest, roundings=1),
+        rows.source(
+            lambda unit: whole(unit, words(unit)),
+            plain,
+            contribution=grid * largest,
+            roundings=1,
+            words=words,
+            whole=whole,
+        ),
         (size,),
         l2=grid * math.sqrt(moved) * (1 + 2.0**-50),
         adjacency=adjacency,

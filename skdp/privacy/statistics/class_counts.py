@@ -6,11 +6,13 @@ import numpy as np
 
 from skdp.kernels.protocols import Integers
 from skdp.privacy.bounded import BoundedStatistic
+from skdp.privacy.partitions.rows import over_partitions
 from skdp.privacy.rows import FINE, HoldsRows
 
 __all__ = ["class_counts"]
 
 
+@over_partitions
 def class_counts(records: HoldsRows, n_classes: int, *, adjacency: str) -> BoundedStatistic:
     """Count the units of every class. A group counts by the shares of its rows, rounded down.
 

@@ -12,6 +12,7 @@ from skdp.kernels.protocols import Block, Floats, Integers, Matrix, issparse
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import BoundedStatistic
 from skdp.privacy.gradients.device import rows_on_host
+from skdp.privacy.partitions.rows import over_partitions
 from skdp.privacy.rows import HoldsRows, Rows, canonical
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ CELLS = 2**22  # entries of the vectors that are in memory at once; a choice, no
 LARGEST_CLIP = 2.0**50  # float64 holds all integers, and half integers, up to here
 
 
+@over_partitions
 def clipped_sum(
     records: HoldsRows,
     function: Vectors,

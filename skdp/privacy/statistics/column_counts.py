@@ -7,11 +7,13 @@ from numpy.typing import ArrayLike
 
 from skdp.kernels.protocols import Floats, Integers
 from skdp.privacy.bounded import BoundedStatistic
+from skdp.privacy.partitions.rows import over_partitions
 from skdp.privacy.rows import FINE, HoldsRows, Rows
 
 __all__ = ["column_counts"]
 
 
+@over_partitions
 def column_counts(
     records: HoldsRows, thresholds: ArrayLike, centers: ArrayLike | None = None, *, absolute: bool = False
 ) -> BoundedStatistic:

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from skdp.kernels.protocols import Floats, Integers
 from skdp.privacy.bounded import BoundedStatistic
+from skdp.privacy.partitions.rows import over_partitions
 from skdp.privacy.rows import HoldsRows, Rows
 from skdp.privacy.statistics.column_counts import host_only, numbers
 
@@ -17,6 +18,7 @@ __all__ = ["column_moments"]
 MOST_OF_SQUARES = math.sqrt(((1 + math.sqrt(5)) / 2) ** 5 / 4)
 
 
+@over_partitions
 def column_moments(
     records: HoldsRows,
     centers: ArrayLike,

@@ -7,12 +7,14 @@ from numpy.typing import ArrayLike
 
 from skdp.kernels.protocols import Integers
 from skdp.privacy.bounded import BoundedStatistic
+from skdp.privacy.partitions.rows import over_partitions
 from skdp.privacy.rows import HoldsRows
 from skdp.privacy.statistics.column_counts import host_only, numbers
 
 __all__ = ["column_sums"]
 
 
+@over_partitions
 def column_sums(
     records: HoldsRows, centers: ArrayLike, half_widths: ArrayLike, *, around: ArrayLike | None = None
 ) -> BoundedStatistic:

@@ -7,12 +7,14 @@ from numpy.typing import ArrayLike
 
 from skdp.kernels.protocols import Integers
 from skdp.privacy.bounded import BoundedStatistic
+from skdp.privacy.partitions.rows import over_partitions
 from skdp.privacy.rows import FINE, HoldsRows
 from skdp.privacy.statistics.column_counts import host_only
 
 __all__ = ["histogram"]
 
 
+@over_partitions
 def histogram(records: HoldsRows, edges: ArrayLike, *, adjacency: str) -> BoundedStatistic:
     """Count in each column the units in bins with public edges, as ``numpy.histogram`` does.
 

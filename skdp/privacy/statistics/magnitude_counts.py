@@ -4,12 +4,14 @@ import math
 
 from skdp.kernels.protocols import Integers
 from skdp.privacy.bounded import BoundedStatistic
+from skdp.privacy.partitions.rows import over_partitions
 from skdp.privacy.rows import FINE, HoldsRows
 from skdp.privacy.statistics.column_counts import host_only
 
 __all__ = ["magnitude_counts"]
 
 
+@over_partitions
 def magnitude_counts(records: HoldsRows, low: int, high: int, *, adjacency: str) -> BoundedStatistic:
     """Count in each column the units by the power-of-two bin of their magnitude; zeros and NaN count nowhere.
 

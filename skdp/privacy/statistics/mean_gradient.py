@@ -10,11 +10,13 @@ from skdp.kernels.protocols import Floats, Integers
 from skdp.losses import Loss
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import BoundedStatistic
+from skdp.privacy.partitions.rows import over_partitions
 from skdp.privacy.rows import HoldsRows, Rows
 
 __all__ = ["mean_gradient", "mean_of_vectors", "point"]
 
 
+@over_partitions
 def mean_gradient(
     records: HoldsRows,
     loss: Loss,

@@ -8,11 +8,13 @@ from numpy.typing import ArrayLike
 from skdp.kernels.protocols import Integers
 from skdp.losses import Loss
 from skdp.privacy.bounded import BoundedStatistic
+from skdp.privacy.partitions.rows import over_partitions
 from skdp.privacy.rows import HoldsRows
 
 __all__ = ["mean_losses"]
 
 
+@over_partitions
 def mean_losses(records: HoldsRows, loss: Loss, thetas: ArrayLike, bound: float) -> BoundedStatistic:
     """Mean clipped loss of every candidate, centred, for a choice among them.
 

@@ -9,11 +9,13 @@ from numpy.typing import ArrayLike
 from skdp.kernels.protocols import Floats, Integers
 from skdp.losses import Loss, SquaredLoss
 from skdp.privacy.bounded import BoundedStatistic
+from skdp.privacy.partitions.rows import over_partitions
 from skdp.privacy.rows import HoldsRows, Rows
 
 __all__ = ["norm_count", "target_count"]
 
 
+@over_partitions
 def norm_count(
     records: HoldsRows,
     bound: float,
@@ -74,6 +76,7 @@ def norm_count(
     return _count(rows, rows.norms(key, norms), bound)
 
 
+@over_partitions
 def target_count(
     records: HoldsRows, bound: float, *, center: float = 0.0, absolute: bool = False
 ) -> BoundedStatistic:
@@ -110,18 +113,23 @@ def target_count(
 def _count(rows: Rows, values: Floats, bound: float) -> BoundedStatistic:
     """Units whose value is at most ``bound`` less the others, times a half."""
 
-    def on_grid(grid: float) -> Integers:
+    def words(_grid: float) -> tuple[Integers]:
+        return (np.array([count()], dtype=np.int64),)
+
+    def whole(grid: float, words: tuple[Integers, ...]) -> Integers:
         half = math.floor(0.5 / grid)
         # Clamping a count moves it by no more than the count itself moves, and it does not tell its size.
         most = 2**60 // max(1, half)
-        return np.array([half * max(-most, min(count(), most))], dtype=np.int64)
+        return np.array([half * max(-most, min(int(words[0][0]), most))], dtype=np.int64)
 
     def count() -> int:
         return 2 * int(np.count_nonzero(values <= bound)) - rows.n_real_units
 
     source = rows.source(
-        on_grid,
+        lambda grid: whole(grid, words(grid)),
         lambda: np.array([0.5 * count()]),
+        words=words,
+        whole=whole,
         magnitude=math.inf,  # clamped, so that the grid does not follow from a number of units
         needs_public_n=False,
     )

@@ -9,12 +9,14 @@ from skdp.kernels.protocols import Floats, Integers
 from skdp.losses import Loss
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import BoundedStatistic
+from skdp.privacy.partitions.rows import over_partitions
 from skdp.privacy.rows import HoldsRows
 from skdp.privacy.statistics.mean_gradient import mean_of_vectors
 
 __all__ = ["recursive_gradient"]
 
 
+@over_partitions
 def recursive_gradient(
     records: HoldsRows,
     loss: Loss,

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from skdp.kernels.protocols import Floats, Integers
 from skdp.privacy.bounded import BoundedStatistic
+from skdp.privacy.partitions.rows import over_partitions
 from skdp.privacy.rows import FINE, HoldsRows, Rows
 from skdp.privacy.statistics.column_counts import host_only
 
@@ -17,6 +18,7 @@ __all__ = ["binned_residuals", "residual_moments", "residual_squares"]
 _OF_A_ROW = 2.0**-29  # rounding of rows moves two units apart by at most this in an entry; see the notes
 
 
+@over_partitions
 def residual_moments(
     records: HoldsRows,
     center: float,
@@ -118,6 +120,7 @@ def _moved(weights: Floats, adjacency: str) -> float:
     return math.sqrt(of_y + max(4.0 * b2, b2 + c2 + max(b2, e2)))
 
 
+@over_partitions
 def residual_squares(
     records: HoldsRows,
     center: float,
@@ -187,6 +190,7 @@ def residual_squares(
     return _sums(rows, on_grid, (at.size,), math.sqrt(at.size) * (1 + 2.0**-50 + _OF_A_ROW), adjacency)
 
 
+@over_partitions
 def binned_residuals(
     records: HoldsRows, edges: ArrayLike, residual_half_width: float, *, adjacency: str
 ) -> BoundedStatistic:

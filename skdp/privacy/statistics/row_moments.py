@@ -35,14 +35,17 @@ from numpy.typing import ArrayLike
 from skdp.kernels.protocols import Block, Floats, Integers, Matrix, is_cupy, issparse
 from skdp.kernels.standardized import LazyTable
 from skdp.privacy.bounded import BoundedStatistic
+from skdp.privacy.partitions.rows import over_partitions
 from skdp.privacy.rows import HoldsRows, beside
 
 __all__ = ["RowMoments", "predictions", "second_moment"]
 
 _BITS = 20  # log2 of the largest integer norm of a row
 _BLOCK_CELLS = 2**22  # entries of a dense block of rows; a choice, not tuned
+LOW_BITS = 31  # of a word below the grid, as a partition sends it
 
 
+@over_partitions
 def second_moment(
     records: HoldsRows,
     row_norm: float,
@@ -101,7 +104,10 @@ def second_moment(
         float(target_weight),
     )
     contribution = moments.radius**2 * (1 + 2.0**-50)
-    source = rows.source(moments.on_grid, moments.plain, contribution=contribution, roundings=1)
+    source = rows.source(
+        moments.on_grid, moments.plain, contribution=contribution, roundings=1, words=moments.words,
+        whole=moments.whole,
+    )  # fmt: skip
     moved = math.sqrt(2.0) * contribution if adjacency == "replace-one" else contribution
     size = moments.width
     return BoundedStatistic.from_source(source, (size, size), l2=moved, adjacency=adjacency)
@@ -163,11 +169,16 @@ class RowMoments:
 
     def on_grid(self, unit: float) -> Integers:
         """The sum in multiples of ``unit``; see the module for why it is exact."""
+        return self.whole(unit, self.words(unit))
+
+    def words(self, unit: float) -> tuple[Integers, ...]:
+        """The sum before its last shift: the bits above the grid, and those below it in words of `LOW_BITS` bits.
+
+        Sums of these words over several partitions, modulo 2^64, are the words of all their rows.
+        """
         from skdp.kernels import one_blas_thread, run_blocks
 
-        largest = self.radius / math.sqrt(unit)  # norm of z in roots of a unit
-        shift = _BITS - math.ceil(math.log2(largest))
-        step = math.sqrt(unit) * 2.0**-shift
+        shift, step = self._grid(unit)
         radius = math.floor(self.radius / step * (1 - 2.0**-40))
         blocks, sum_of_blocks = self._blocks(), _TwoWords.of(self.width, 2 * shift)
 
@@ -177,7 +188,18 @@ class RowMoments:
                 sum_of_blocks.add(z.T @ z)
 
         run_blocks(add, len(blocks), work=len(self.y) * self.width**2)
-        return sum_of_blocks.upper << max(0, -2 * shift)
+        return sum_of_blocks.words
+
+    def whole(self, unit: float, words: tuple[Integers, ...]) -> Integers:
+        """The sum on the grid of the words of all rows: one rounding of the total."""
+        shift, _ = self._grid(unit)
+        return _TwoWords.rounded(words, 2 * shift) << max(0, -2 * shift)
+
+    def _grid(self, unit: float) -> tuple[int, float]:
+        """Bits that a row's integers have below the root of a unit, and the step of these integers."""
+        largest = self.radius / math.sqrt(unit)  # norm of z in roots of a unit
+        shift = _BITS - math.ceil(math.log2(largest))
+        return shift, math.sqrt(unit) * 2.0**-shift
 
     def _integers(self, rows: Block, step: float, radius: int) -> Floats:
         """Rows of integers whose squared norms add up to at most radius^2 over any unit.
@@ -223,28 +245,48 @@ class RowMoments:
 class _TwoWords:
     """A sum of matrices of integers, in two words: the bits below the grid of a release, and the rest.
 
-    Attributes
-    ----------
-    upper : ndarray of int64
-        The sum on the grid, rounded to the nearest, modulo 2^64. It does not depend on the order of additions.
+    Neither depends on the order of additions; the upper one is meant modulo 2^64.
     """
 
     def __init__(self, upper: Integers, below: int) -> None:
-        self.upper, self._below, self._lock = upper, below, threading.Lock()
-        # Half a unit: the last shift then rounds to the nearest.
-        self._lower = np.full_like(upper, (1 << below) >> 1)
+        self._upper, self._below, self._lock = upper, below, threading.Lock()
+        self._lower = np.zeros_like(upper)
 
     @classmethod
     def of(cls, width: int, bits: int) -> "_TwoWords":
         """A sum of matrices of ``width`` rows, of whose products ``bits`` bits lie below the grid."""
-        return cls(np.zeros((width, width), dtype=np.int64), min(62, max(0, bits)))
+        return cls(np.zeros((width, width), dtype=np.int64), _below(bits))
 
     def add(self, product: Floats) -> None:
         """Add a matrix of integers of at most 2^53, and carry."""
         with self._lock:
             self._lower += product.astype(np.int64)
-            self.upper += self._lower >> self._below
+            self._upper += self._lower >> self._below
             self._lower &= (1 << self._below) - 1
+
+    @property
+    def words(self) -> tuple[Integers, ...]:
+        """The upper word, and the lower one in pieces so short that 2^32 of them add up in 64 bits."""
+        low = range(0, self._below, LOW_BITS)
+        return (self._upper, *((self._lower >> start) & ((1 << LOW_BITS) - 1) for start in low))
+
+    @staticmethod
+    def rounded(words: tuple[Integers, ...], bits: int) -> Integers:
+        """The sum on the grid of such words, or of sums of them: rounded to the nearest, modulo 2^64."""
+        below, carry = _below(bits), np.zeros_like(words[0])
+        lower = np.zeros_like(carry)
+        for start, word in zip(range(0, below, LOW_BITS), words[1:], strict=True):
+            own = min(LOW_BITS, below - start)
+            carry = carry + word
+            lower |= (carry & ((1 << own) - 1)) << start
+            carry = carry >> own
+        # Half a unit: the shift then rounds to the nearest.
+        return np.asarray(words[0] + carry + ((lower + ((1 << below) >> 1)) >> below))
+
+
+def _below(bits: int) -> int:
+    """Bits that are kept below the grid."""
+    return min(62, max(0, bits))
 
 
 def row_blocks(n: int, width: int) -> list[Block]:

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.kernels.protocols import Floats, Integers
 from skdp.losses import Loss
 from skdp.privacy.bounded import BoundedStatistic
+from skdp.privacy.partitions.rows import over_partitions
 from skdp.privacy.rows import HoldsRows
 from skdp.privacy.statistics.mean_gradient import point
 
@@ -17,6 +18,7 @@ __all__ = ["gradient_scores", "mean_sup_gradient"]
 _Number = TypeVar("_Number", np.float64, np.int64)
 
 
+@over_partitions
 def mean_sup_gradient(
     records: HoldsRows,
     loss: Loss,

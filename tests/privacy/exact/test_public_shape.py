@@ -155,7 +155,9 @@ READERS = {
     ("privacy/statistics/norm_counts.py", "_row_norms"),
     ("privacy/statistics/row_moments.py", "_blocks"),
     ("privacy/statistics/row_moments.py", "fill_block"),
-    ("privacy/statistics/row_moments.py", "on_grid"),  # for the number of threads, which moves no bit
+    ("privacy/statistics/row_moments.py", "words"),  # for the number of threads, which moves no bit
+    ("privacy/partitions/part.py", "shape"),  # of one part: only the sum over all parts goes on
+    ("base/blocks.py", "check_groups"),  # the last block has no upper end: as many True as it has rows
     ("privacy/statistics/minimizer.py", "objective_of"),
     ("privacy/statistics/votes.py", "block_vote"),
     # gradients of one block of positions: how many of its positions have a record is in their sum alone

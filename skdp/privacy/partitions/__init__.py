@@ -1,0 +1,1 @@
+"""Records whose rows lie in partitions: read in blocks, or kept by the workers of a cluster."""

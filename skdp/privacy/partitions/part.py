@@ -1,0 +1,166 @@
+"""One partition of the records: it derives records and answers requests where its rows lie."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.kernels.protocols import Floats, Integers, issparse
+from skdp.privacy.batches import Batch
+from skdp.privacy.partitions.rows import Derivation, Request, Words
+from skdp.privacy.rows import Rows, in_rows
+from skdp.privacy.shape import PublicShape
+
+if TYPE_CHECKING:
+    from skdp.privacy.records import PrivateRecords
+
+Again = tuple[Callable[[object, int], "Part"], tuple[object, int]]  # what a pickle holds
+
+KEPT = 8  # derived records that a part keeps beside the chain in use; a choice, not tuned
+
+
+@dataclass(frozen=True)
+class PartShape:
+    """The shape of one partition: not public, but for what all partitions must agree in.
+
+    Attributes
+    ----------
+    n_units : int
+        Not public: its sum over all partitions is, where it is for records in one place.
+    shape : PublicShape
+        With ``n_units=0`` where that is no ``n_public``.
+    has_targets, has_weights : bool
+    """
+
+    n_units: int
+    shape: PublicShape
+    has_targets: bool
+    has_weights: bool
+
+
+@dataclass(frozen=True)
+class Refused:
+    """The answer of a part that failed in another process: no text of the exception, which may quote a cell.
+
+    Attributes
+    ----------
+    stage : {"read", "groups", "statistic"}
+        A record failed its checks, or lies in another block than its group; or a statistic failed.
+    index : int
+        Of the part.
+    """
+
+    stage: str
+    index: int
+
+
+class Part:
+    """A partition that was checked, or an empty one.
+
+    Parameters
+    ----------
+    records : PrivateRecords or None
+        None is a partition without rows, or one that was refused.
+    dtype : str or None
+        Of all partitions, where the user gave one.
+    facts : object
+        What else the checks found.
+    again : tuple
+        A callable and its arguments, which make the part anew: a pickle holds these, and no derived records.
+    """
+
+    def __init__(self, records: "PrivateRecords | None", dtype: str | None, facts: object, again: Again) -> None:
+        self.facts, self._again, self._lock = facts, again, threading.RLock()
+        self._records = None if records is None else _in_form(records, dtype)
+        self._derived: dict[tuple[int, ...], PrivateRecords] = {}
+
+    def __reduce__(self) -> Again:
+        return self._again
+
+    @property
+    def shape(self) -> PartShape | None:
+        """None without rows."""
+        if self._records is None:
+            return None
+        rows = self._records._rows
+        shape = rows.shape if rows.shape.n_public is not None else replace(rows.shape, n_units=0)
+        return PartShape(rows.n_real_units, shape, rows.y is not None, rows.weight is not None)
+
+    @property
+    def size(self) -> int:
+        """Bytes of its rows."""
+        if self._records is None:
+            return 0
+        rows = self._records._rows
+        return sum(array.nbytes for array in _arrays(rows))
+
+    @property
+    def checksum(self) -> tuple[int, ...]:
+        """Sums of the words of its cells, to tell that a later pass reads other values."""
+        if self._records is None:
+            return (0,)
+        rows = self._records._rows
+        return tuple(map(_sum, _arrays(rows)))
+
+    def answer(self, request: Request, units: NDArray[np.int64] | None) -> "Words | Refused | None":
+        """What this partition adds to a statistic; None is nothing."""
+        if isinstance(self.facts, Refused):
+            return self.facts
+        if self._records is None or (units is not None and not units.size):
+            return None
+        with self._lock, np.errstate(all="ignore"):  # a warning would tell of a value
+            records = self._of(request.chain, request.shape)
+            options = dict(request.options)
+            if request.plan is not None:
+                options["batch"] = Batch._make(request.plan, units, records._rows.family)
+            source = request.statistic(records, *request.args, **options)._value
+            if request.unit is None:
+                return (source.plain(),)
+            return (source.on_grid(request.unit),) if source.words is None else source.words(request.unit)
+
+    def _of(self, chain: tuple[Derivation, ...], shape: PublicShape) -> "PrivateRecords":
+        """The records that the chain derives; the records of the chain before are used again."""
+        assert self._records is not None
+        keys = [tuple(call.key for call in chain[:length]) for length in range(len(chain) + 1)]
+        if () not in self._derived:
+            self._derived[()] = type(self._records)._of(self._records._rows.derived(shape=shape))
+        made = self._derived[()]
+        for call, key in zip(chain, keys[1:], strict=True):
+            if key not in self._derived:
+                self._derived[key] = getattr(made, call.name)(*call.args, **call.options)
+            made = self._derived[key]
+        if len(self._derived) > KEPT:
+            self._derived = {key: self._derived[key] for key in keys}
+        return made
+
+
+def _in_form(records: "PrivateRecords", dtype: str | None) -> "PrivateRecords":
+    """The records in C order, or in canonical CSR: other forms are added in other orders."""
+    rows: Rows = records._rows
+    X = rows.matrix
+    if dtype is not None and str(X.dtype) != dtype:
+        X = X.astype(np.dtype(dtype).type)
+    X = in_rows(X)
+    # A block of one row, or of one column, is in C and in Fortran order at once, and its strides tell which.
+    if not issparse(X) and X.strides != _strides(X):
+        X = np.array(X, order="C", copy=True)
+    return type(records)._of(rows.derived(X=X, shape=replace(rows.shape, dtype=str(X.dtype))))
+
+
+def _arrays(rows: Rows) -> list[Floats | Integers]:
+    X = rows.matrix
+    held = (X.data, X.indices, X.indptr) if issparse(X) else (X,)
+    return [np.asarray(array) for array in (*held, rows.y, rows.groups, rows.weight) if array is not None]
+
+
+def _strides(X: Floats) -> tuple[int, ...]:
+    return (X.shape[1] * X.itemsize, X.itemsize)
+
+
+def _sum(values: Floats | Integers) -> int:
+    flat = np.ascontiguousarray(values).reshape(-1)
+    words = flat.view(f"u{flat.itemsize}") if flat.itemsize in (1, 2, 4, 8) else flat.view(np.uint8)
+    return int(np.add.reduce(words, dtype=np.uint64))
