@@ -36,7 +36,7 @@ def client(tmp_path_factory):
     with (
         dask.config.set({"temporary-directory": str(tmp_path_factory.mktemp("dask"))}),
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, memory_limit="2GB"
+            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0", memory_limit="2GB"
         ) as made,
         distributed.Client(made) as found,
     ):
@@ -294,7 +294,7 @@ def test_parts_that_are_lost_each_time_end_the_fit(client, monkeypatch):
 
 def test_a_cluster_that_is_closed_ends_the_fit():
     with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0"
     ) as made:
         client = distributed.Client(made, set_as_default=False)
         blocks = placed(DaskBlocks([client.submit(load, i) for i in range(2)], client=client))
@@ -311,3 +311,32 @@ def threads_of(part, request, own):
     from skdp.kernels import n_threads
 
     return n_threads(), get_worker().state.nthreads
+
+
+def visits(n=400):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(n, 2)), columns=["a", "b"]).astype(np.float32)
+    return frame.assign(who=[f"patient {i}" for i in rng.integers(0, 40, n)], y=rng.integers(0, 2, n))
+
+
+def as_table(block):
+    X, y, groups, _ = as_block(block)
+    return X.assign(y=y, who=groups)
+
+
+@pytest.mark.parametrize("method", ["tasks", "p2p"])
+def test_groups_are_moved_into_buckets_in_the_order_of_their_rows(client, method):
+    table = visits()
+    frame = dd.from_pandas(table.set_index(np.arange(len(table))[::-1]), npartitions=5, sort=False)
+    blocks = bucketed(frame, groups="who", target="y", n_buckets=6, method=method)
+    assert (blocks.n_buckets, blocks.dtype) == (6, "float32")
+    blocks.place(lambda block, i: as_table(block))
+    modes = [stat.S_IMODE(os.stat(f).st_mode) for f in client.run(lambda dask_worker: dask_worker.local_directory).values()]
+    assert modes == [0o700] * 2
+    parts = list(blocks.map(lambda part, request, own: part, None))
+    for i, part in enumerate(parts):
+        inside = table[group_bucket(table["who"].to_numpy(), 6) == i]
+        expected = inside.sort_values("who", kind="stable")
+        assert part["who"].tolist() == expected["who"].tolist()
+        assert np.array_equal(part[["a", "b", "y"]], expected[["a", "b", "y"]])
+        assert blocks.check_groups(part["who"].to_numpy(), i)
