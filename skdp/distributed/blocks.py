@@ -16,17 +16,18 @@ from skdp.distributed.predictions import lazy
 class DaskBlocks(Blocks):
     """Partitions of Dask collections as blocks of rows.
 
-    With a `distributed.Client` each worker keeps its partitions in memory during a fit, and what leaves it are sums.
-    Without one the partitions are computed one after another in each pass, by Dask's local scheduler.
+    With a `distributed.Client` each worker keeps its partitions in memory until this object is deleted, and what
+    leaves the worker are sums. Without a client the partitions are computed one after another in each pass, by
+    Dask's local scheduler.
 
     `fit(X, y)` makes these of Dask collections by itself. Make them by hand to say which groups a partition holds.
 
     Parameters
     ----------
     X : dask.array.Array, dask.dataframe.DataFrame or list of futures
-        An array or a data frame of shape (n_samples, n_features), in chunks of whole rows, of which the lengths may be
-        unknown; or blocks (X, y[, groups[, sample_weight]]), as futures of a cluster or delayed objects. A cluster
-        refuses futures of `Client.scatter`, which die with a worker.
+        An array or a data frame of shape (n_samples, n_features), in chunks of whole rows whose lengths may be
+        unknown; or blocks (X, y[, groups[, sample_weight]]), as futures of a cluster or delayed objects. Futures
+        of `Client.scatter` are refused: they die with a worker.
     y, groups, sample_weight : dask.array.Array or dask.dataframe.Series, default=None
         Of shape (n_samples,), in the same partitions. None beside a list.
     group_starts : sequence of labels, default=None

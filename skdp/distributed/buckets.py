@@ -35,8 +35,8 @@ def bucketed(
 ) -> DaskBlocks:
     """Move the rows of a Dask data frame into buckets of groups, for fits with ``unit="group"``.
 
-    Rows of a group keep their order: that of the partitions, and in these of the rows. It is lazy, as Dask is: rows
-    move when a fit places its blocks. Persist a frame that is loaded slowly before.
+    Rows of a group keep their order. Nothing is computed here: rows move when a fit places the blocks. Persist a
+    frame that is slow to load.
 
     Parameters
     ----------
@@ -91,7 +91,9 @@ def bucketed(
     pieces = pieces_of(frame[features], None, None, None)
     moved = _moved(frame[[*features, *taken]], groups, int(n_buckets), method)
     split = dask.delayed(_split, pure=False)
-    blocks = [split(part, features, target, groups, sample_weight) for part in moved.to_delayed(optimize_graph=False)]
+    blocks = [
+        split(part, features, target, groups, sample_weight) for part in moved.to_delayed(optimize_graph=False)
+    ]
     return DaskBlocks(blocks, n_buckets=n_buckets, dtype=pieces.dtype, client=client)
 
 
@@ -128,10 +130,14 @@ def _check_files() -> None:
     except ValueError:  # at the client, for the schema
         return
     if not private_directory(worker, writes=True):
-        raise ClusterError("other users may read the directory of a worker, where p2p writes rows: use method='tasks'")
+        raise ClusterError(
+            "other users may read the directory of a worker, where p2p writes rows: use method='tasks'"
+        )
 
 
-def _split(part: Any, features: Sequence[str], target: str | None, groups: str, weight: str | None) -> tuple[Any, ...]:
+def _split(
+    part: Any, features: Sequence[str], target: str | None, groups: str, weight: str | None
+) -> tuple[Any, ...]:
     """A block of a bucket, with the rows of each group in their first order."""
     part = part.sort_values([groups, PARTITION, ROW], kind="stable").reset_index(drop=True)
     of = [None if name is None else part[name] for name in (target, groups, weight)]

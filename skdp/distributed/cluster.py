@@ -24,6 +24,7 @@ from skdp.distributed.worker_parts import Answer, add_up, ask, make_parts, same
 from skdp.exceptions import ClusterError
 
 LOGGER = logging.getLogger("skdp.distributed")
+LOGGER.addFilter(lambda record: logging.getLogger("skdp").filter(record))  # no line for each trial of a search
 
 AGAIN = 3  # times that lost parts are made again for one request; a choice, as Dask's own allowed-failures
 LARGE_ANSWER = 2**20  # bytes of an answer above which the workers add; measured: below, the client is faster
@@ -64,9 +65,10 @@ class Cluster:
         pickled = cloudpickle.dumps((function, request, None))
 
         def asked() -> list[Any]:
-            found = self._gather(self._ask(pickled, own, is_sum=False))
-            placed = [(i, value) for cut, answer in zip(self._cuts, found) for i, value in zip(cut, _value(answer))]
-            return [value for _, value in sorted(placed, key=lambda pair: pair[0])]
+            of_parts: dict[int, Any] = {}
+            for cut, answer in zip(self._cuts, self._gather(self._ask(pickled, own, is_sum=False))):
+                of_parts.update(zip(cut, _value(answer)))
+            return [of_parts[i] for i in range(len(of_parts))]
 
         return self._again(asked)
 
@@ -118,12 +120,13 @@ class Cluster:
         with contextlib.suppress(CancelledError):  # of data that are gone, which the next line tells
             wait(futures)
         trusted.check_sources(client, [future.key for future in futures])
-        if any(f.status == "error" and not isinstance(f.exception(), KilledWorker | CancelledError) for f in futures):
+        failed = [future.exception() for future in futures if future.status == "error"]
+        if any(not isinstance(error, KilledWorker | CancelledError) for error in failed):
             _not_loaded()
         trusted.check_workers(client)  # also those that came for the blocks
         each = len(self._pieces.of_blocks[0])
         blocks = [futures[at : at + each] for at in range(0, len(futures), each)]
-        owners = cut_by_owner(client.who_has([block[0] for block in blocks]), [block[0] for block in blocks], client)
+        owners = cut_by_owner(client, [block[0] for block in blocks])
         self._cuts = list(owners.values())
         self._parts = [
             self._submit(
@@ -152,10 +155,12 @@ class Cluster:
             except LOST:
                 self._parts = []
         if self._client.status != "running":
-            raise ClusterError(f"the connection to the cluster is closed: {CHARGED}. Start a cluster and fit again")
+            raise ClusterError(
+                f"the connection to the cluster is closed; {CHARGED}. Start a cluster and fit again"
+            )
         raise ClusterError(
-            f"the cluster lost the parts of the data {1 + AGAIN} times in one request, and {CHARGED}. Give the workers "
-            "more memory, or more workers, and let partitions be smaller"
+            f"the cluster lost the parts of the data {1 + AGAIN} times in one request, and {CHARGED}. Give the "
+            "workers more memory, take more workers, or make partitions smaller"
         )
 
 
@@ -165,22 +170,20 @@ def _value(answer: Answer) -> Any:
         raise trusted.public_directory()
     if answer.failed is not None:
         raise ClusterError(
-            f"a worker failed while {answer.failed}; what it raised is not shown, as it may quote a cell, and {CHARGED}. "
-            "Fit a small part of the data in memory to see it"
+            f"a worker failed while {answer.failed}; its exception is not shown, as it may quote a cell, and "
+            f"{CHARGED}. Fit a small part of the data in memory to see it"
         )
     return answer.value
 
 
 def _not_loaded() -> NoReturn:
     raise ClusterError(
-        "a task that loads a block failed; what it raised is not shown, as it may quote a cell. Compute the collection, "
-        f"or the future, by itself to see it; {CHARGED}"
+        "a task that loads a block failed; its exception is not shown, as the text may quote a cell. Compute the "
+        f"collection, or the future, by itself to see it; {CHARGED}"
     )
 
 
-def cut_by_owner(
-    who_has: dict[Any, Sequence[str]], blocks: Sequence[Future], client: Any
-) -> dict[str, list[int]]:
+def cut_by_owner(client: Any, blocks: Sequence[Future]) -> dict[str, list[int]]:
     """Give each worker the blocks that it has, up to an equal number of blocks.
 
     Returns
@@ -188,16 +191,13 @@ def cut_by_owner(
     dict of str to list of int
         Of each worker with blocks their indices, in order.
     """
-    workers = list(client.nthreads())
-    most = -(-len(blocks) // max(1, len(workers)))
-    owners: dict[str, list[int]] = {worker: [] for worker in workers}
-    left = []
+    who_has = client.who_has(blocks)
+    cuts: dict[str, list[int]] = {worker: [] for worker in client.nthreads()}
+    if not cuts:
+        raise CancelledError("no worker is left")
+    most = -(-len(blocks) // len(cuts))
     for i, block in enumerate(blocks):
-        free = [worker for worker in who_has.get(block.key, ()) if len(owners.get(worker, ())) < most]
-        if free and free[0] in owners:
-            owners[free[0]].append(i)
-        else:
-            left.append(i)
-    for i in left:
-        owners[min(owners, key=lambda worker: len(owners[worker]))].append(i)
-    return {worker: sorted(cut) for worker, cut in owners.items() if cut}
+        free = [worker for worker in who_has.get(block.key, ()) if len(cuts.get(worker, range(most))) < most]
+        worker = free[0] if free else min(cuts, key=lambda worker: len(cuts[worker]))
+        cuts[worker].append(i)
+    return {worker: cut for worker, cut in cuts.items() if cut}

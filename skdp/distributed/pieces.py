@@ -80,8 +80,8 @@ def _whole(blocks: Sequence[Any], others: Sequence[Any]) -> Pieces:
     for values, name in zip(others, NAMES[1:]):
         if values is not None:
             raise TypeError(
-                f"{name} was given beside a list of blocks: each holds it, as (X, y, groups, sample_weight) with None "
-                f"for what is missing. Leave {name}= out"
+                f"{name} was given beside a list of blocks: each holds it, as (X, y, groups, sample_weight) with "
+                f"None for what is missing. Leave {name}= out"
             )
     for block in blocks:
         if not isinstance(block, Delayed) and type(block).__module__ != "distributed.client":
@@ -105,12 +105,16 @@ def _pieces(values: Any, name: str) -> list[Any]:
     if is_frame(values):
         if name == "X":
             _refuse_text(values)
-        # Without the optimization of the graph, which merges partitions of narrow Parquet columns: those of y only.
+        # The optimization of a whole graph would merge partitions of y, which are small, and not those of X.
         simple = values.simplify() if hasattr(values, "simplify") else values
         return list(simple.to_delayed(optimize_graph=False))
+    if name == "X":
+        raise TypeError(
+            "X must be a Dask array, a Dask data frame, or a list of futures or delayed blocks, got "
+            f"{type(values).__name__}"
+        )
     raise TypeError(
-        f"{name} must be a Dask array, data frame or series where X is one, got {type(values).__name__}: all "
-        "arguments have the partitions of X"
+        f"{name} must be a Dask array or series as X is one, with the partitions of X, got {type(values).__name__}"
     )
 
 

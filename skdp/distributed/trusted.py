@@ -1,4 +1,4 @@
-"""What must hold before rows are placed in a cluster: encryption, private files, one version, a source of each block."""
+"""What is checked before rows are placed in a cluster: encryption, private files, versions, sources of blocks."""
 
 import ipaddress
 from collections.abc import Iterable
@@ -29,9 +29,9 @@ def check_addresses(addresses: Iterable[str]) -> None:
         if scheme in ENCRYPTED or _is_loopback(rest):
             continue
         raise ClusterError(
-            f"the cluster sends rows over {scheme}:// in clear, and whoever reaches its ports runs code on them: use "
-            "TLS, with LocalCluster(security=True), distributed.Security.temporary() or certificates of your own "
-            "(distributed.comm.require-encryption: True)"
+            f"the cluster sends rows over {scheme}:// in clear, and whoever reaches its ports runs code on them: "
+            "use TLS, with LocalCluster(security=True), distributed.Security.temporary() or certificates of your "
+            "own (distributed.comm.require-encryption: True)"
         )
 
 
@@ -51,26 +51,35 @@ def check_workers(client: Any) -> None:
     ClusterError
     """
     check_addresses([client.scheduler.address, *client.nthreads()])
-    for found in client.run(prepared, on_error="return").values():
-        if isinstance(found, ImportError):
-            raise ClusterError(
-                "a worker cannot import skdp: install the same version, with its extra dask, for the client, the "
-                "scheduler and all workers"
-            )
-        if isinstance(found, Exception):  # the worker has died
-            continue
-        others, is_private = found
+    answers = client.run(prepared, on_error="return").values()
+    alive = [found for found in answers if not isinstance(found, OSError)]  # the others died just now
+    if any(isinstance(found, Exception) for found in alive) or not _runs_skdp(client):
+        raise ClusterError(
+            "the scheduler or a worker cannot import skdp: install the same version, with its extra dask, for the "
+            "client, the scheduler and all workers"
+        )
+    for others, is_private in alive:
         check_versions(others)
         if not is_private:
             raise public_directory()
 
 
+def _runs_skdp(client: Any) -> bool:
+    """Whether the scheduler can read tasks of skdp."""
+    try:
+        client.run_on_scheduler(versions)
+    except ImportError:
+        return False
+    return True
+
+
 def public_directory() -> ClusterError:
     """The error of a worker whose files others may read."""
     return ClusterError(
-        "other users may read the directory of a worker, where Dask writes parts that do not fit into memory: its mode "
-        "cannot be made 0700. Give the workers a directory of their own (temporary-directory, or local_directory=), or "
-        "let them write nothing (distributed.worker.memory.spill: False and distributed.worker.memory.target: False)"
+        "other users may read the directory of a worker, where Dask writes parts that do not fit into memory: its "
+        "mode cannot be made 0700. Give the workers a directory of their own (temporary-directory, or "
+        "local_directory=), or let them write nothing (distributed.worker.memory.spill: False and "
+        "distributed.worker.memory.target: False)"
     )
 
 
@@ -85,8 +94,8 @@ def check_versions(others: Versions) -> None:
     different = [f"{name} {value} (here {own.get(name)})" for name, value in others if own.get(name) != value]
     if different or len(others) != len(own):
         raise ClusterError(
-            f"a worker has other versions, and the bits of sums may depend on them: {', '.join(different)}. Install "
-            "the same ones everywhere, on machines of one kind"
+            f"a worker has other versions, and the bits of sums may depend on them: {', '.join(different)}. "
+            "Install the same ones everywhere, on machines of one kind"
         )
 
 
@@ -113,7 +122,7 @@ def check_sources(client: Any, keys: Iterable[Any]) -> None:
 
     if client.run_on_scheduler(has_lost, list(keys)):
         raise ClusterError(
-            "blocks were sent into the cluster by scatter, or are lost, and would die with a worker in the middle of a "
-            "fit: nothing makes them again. Load each block by a task, as client.submit(load, file), or persist a "
-            "collection"
+            "blocks were sent into the cluster by scatter, or are lost, and would die with a worker in the middle "
+            "of a fit: nothing makes them again. Load each block by a task, as client.submit(load, file), or "
+            "persist a collection"
         )

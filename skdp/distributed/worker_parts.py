@@ -11,7 +11,7 @@ import platform
 import stat
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache, reduce
 from typing import Any, NamedTuple
 
@@ -67,7 +67,9 @@ def _size(parts: WorkerParts) -> int:
 # ---------------------------------------------------------------- tasks
 
 
-def make_parts(pickled: bytes, indices: Sequence[int], has: tuple[bool, ...], *pieces: Any) -> WorkerParts | Answer:
+def make_parts(
+    pickled: bytes, indices: Sequence[int], has: tuple[bool, ...], *pieces: Any
+) -> WorkerParts | Answer:
     """Make ``make(block, i)`` of the blocks that came.
 
     Parameters

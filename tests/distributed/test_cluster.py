@@ -3,44 +3,32 @@
 import logging
 import os
 import re
-import signal
 import stat
 import sys
 import time
-from pathlib import Path
-
-import numpy as np
-import pytest
-
-pytest.importorskip("dask.dataframe")
-distributed = pytest.importorskip("distributed")
+from concurrent.futures import ThreadPoolExecutor
 
 import cloudpickle
 import dask
 import dask.array as da
 import dask.dataframe as dd
+import distributed
+import numpy as np
 import pandas as pd
-import scipy.sparse as sp
+import pytest
 
-from skdp.base.blocks import Placed, as_block, blocks_of, group_bucket
+from skdp.base.blocks import Placed, as_block, group_bucket
 from skdp.distributed import DaskBlocks, bucketed, cluster, trusted, worker_parts
 from skdp.exceptions import ClusterError
+from skdp.kernels import n_threads
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 CELL = 7654321.25  # of a record, searched for where it must not be
 
 
-@pytest.fixture(scope="module")
-def client(tmp_path_factory):
-    """Two processes of one thread, for all tests of this file."""
-    with (
-        dask.config.set({"temporary-directory": str(tmp_path_factory.mktemp("dask"))}),
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0", memory_limit="2GB"
-        ) as made,
-        distributed.Client(made) as found,
-    ):
-        yield found
+@pytest.fixture(autouse=True)
+def _current(current):
+    """Blocks of collections are placed in the cluster."""
 
 
 def load(i, n=50):
@@ -92,8 +80,9 @@ def test_blocks_go_to_the_worker_that_has_them(client):
     distributed.wait(futures)
     blocks = placed(DaskBlocks(futures))
     assert sorted(blocks._cluster._cuts) == [[0, 1, 2], [3, 4, 5]]
-    everything = cluster.cut_by_owner({f.key: [a] for f in futures}, futures, client)  # all lie in one
-    assert {len(cut) for cut in everything.values()} == {3}
+    crowded = [client.submit(load, i, workers=[a], pure=False) for i in range(6)]
+    distributed.wait(crowded)
+    assert {len(cut) for cut in cluster.cut_by_owner(client, crowded).values()} == {3}
 
 
 def test_large_answers_are_added_by_the_workers(client, monkeypatch):
@@ -105,7 +94,9 @@ def test_large_answers_are_added_by_the_workers(client, monkeypatch):
     engine._cuts = [[i] for i in range(9)]  # nine objects with parts, as in nine workers
     engine._parts = [engine._submit(worker_parts.make_parts, pickled, [i], (), *futures[i]) for i in range(9)]
     tasks, submit = [], engine._submit
-    monkeypatch.setattr(engine, "_submit", lambda function, *a: tasks.append(function.__name__) or submit(function, *a))
+    monkeypatch.setattr(
+        engine, "_submit", lambda function, *a: tasks.append(function.__name__) or submit(function, *a)
+    )
     expected = np.sum([load(i)[0].sum(axis=0).view(np.int64) for i in range(9)], axis=0)
     assert np.array_equal(blocks.total(sum_of, None, None, added)[0], expected)
     assert (tasks.count("add_up"), tasks.count("same")) == (4 + 2 + 1, 1)
@@ -127,7 +118,9 @@ def test_the_scheduler_holds_no_cell_and_names_are_random(client, kind, monkeypa
     unit, names = 9_999_999_937, []
     gather = client.gather
     for _ in range(2):
-        blocks = placed(DaskBlocks(loaded(client))) if kind == "futures" else placed(DaskBlocks(*collections(kind)))
+        blocks = (
+            placed(DaskBlocks(loaded(client))) if kind == "futures" else placed(DaskBlocks(*collections(kind)))
+        )
         seen = []
 
         def looked(futures, seen=seen, blocks=blocks):
@@ -151,11 +144,15 @@ def collections(kind):
     """X and y in seven partitions, made by tasks."""
     parts = [dask.delayed(load, pure=False)(i) for i in range(7)]
     if kind == "array":
-        X = da.concatenate([da.from_delayed(p[0], (np.nan, 3), float) for p in parts], allow_unknown_chunksizes=True)
+        X = da.concatenate(
+            [da.from_delayed(p[0], (np.nan, 3), float) for p in parts], allow_unknown_chunksizes=True
+        )
         y = da.concatenate([da.from_delayed(p[1], (np.nan,), float) for p in parts], allow_unknown_chunksizes=True)
         return X, y
     meta = pd.DataFrame({"a": [0.0], "b": [0.0], "c": [0.0], "y": [0.0]})
-    as_frame = dask.delayed(lambda block: pd.DataFrame(block[0], columns=list("abc")).assign(y=block[1]), pure=False)
+    as_frame = dask.delayed(
+        lambda block: pd.DataFrame(block[0], columns=list("abc")).assign(y=block[1]), pure=False
+    )
     frame = dd.from_delayed([as_frame(p) for p in parts], meta=meta)
     return frame[["a", "b", "c"]], frame["y"]
 
@@ -169,7 +166,13 @@ def test_scattered_blocks_are_refused_as_they_die_with_a_worker(client):
 
 
 def test_rows_are_not_sent_in_clear(client, monkeypatch):
-    for address in ("tls://10.0.0.1:8786", "inproc://10.0.0.1/7/1", "tcp://127.0.0.1:1", "tcp://[::1]:1", "tcp://localhost:1"):
+    for address in (
+        "tls://10.0.0.1:8786",
+        "inproc://10.0.0.1/7/1",
+        "tcp://127.0.0.1:1",
+        "tcp://[::1]:1",
+        "tcp://localhost:1",
+    ):
         trusted.check_addresses([address])
     for address in ("tcp://10.0.0.1:8786", "tcp://scheduler:8786", "ucx://10.0.0.1:1", "ws://10.0.0.1:1"):
         with pytest.raises(ClusterError, match=r"TLS.*Security\.temporary"):
@@ -190,6 +193,25 @@ def test_files_of_workers_are_private(client, monkeypatch):
     versions = worker_parts.versions()
     monkeypatch.setattr(client, "run", lambda *a, **k: {"a": (versions, True), "b": (versions, False)})
     with pytest.raises(ClusterError, match=r"spill: False.*target: False"):
+        blocks.place(make)
+
+
+def test_skdp_is_installed_everywhere(client, monkeypatch):
+    blocks = DaskBlocks(loaded(client))
+    run, on_scheduler = client.run, client.run_on_scheduler
+    monkeypatch.setattr(client, "run", lambda *a, **k: {"a": Exception("ModuleNotFoundError()")})
+    with pytest.raises(ClusterError, match="cannot import skdp"):
+        blocks.place(make)
+    monkeypatch.setattr(client, "run", lambda *a, **k: {**run(*a, **k), "died": OSError()})
+    placed(blocks)
+
+    def missing(function, *args):
+        if function is worker_parts.versions:
+            raise ModuleNotFoundError
+        return on_scheduler(function, *args)
+
+    monkeypatch.setattr(client, "run_on_scheduler", missing)
+    with pytest.raises(ClusterError, match="cannot import skdp"):
         blocks.place(make)
 
 
@@ -247,7 +269,7 @@ def test_no_exception_of_a_part_leaves_its_worker(client, caplog, capfd):
         ("computing a sum", lambda: list(blocks.map(fails, None))),
         ("computing a sum", lambda: blocks.total(fails, None, None, added)),
         ("computing a sum", lambda: list(blocks.map(index_of, FailsToLoad()))),
-        ("making the parts", lambda: list((blocks.place(fails_to_make), *blocks.map(index_of, None)))),
+        ("making the parts", lambda: [blocks.place(fails_to_make), *blocks.map(index_of, None)]),
     ):
         with pytest.raises(ClusterError, match=stage) as caught:
             call()
@@ -292,25 +314,38 @@ def test_parts_that_are_lost_each_time_end_the_fit(client, monkeypatch):
     assert len(asked) == 1 + cluster.AGAIN
 
 
-def test_a_cluster_that_is_closed_ends_the_fit():
-    with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0"
-    ) as made:
-        client = distributed.Client(made, set_as_default=False)
-        blocks = placed(DaskBlocks([client.submit(load, i) for i in range(2)], client=client))
-        found = list(blocks.map(threads_of, None))
-        assert found == [(2, 2)] * 2
-        client.close()
-        with pytest.raises(ClusterError, match="closed"):
-            list(blocks.map(index_of, None))
-
-
 def threads_of(part, request, own):
     from distributed import get_worker
 
     from skdp.kernels import n_threads
 
     return n_threads(), get_worker().state.nthreads
+
+
+def busy(part, request, own):
+    """Whether another task uses the part at the same time."""
+    found = part.get("busy", False)
+    part["busy"] = True
+    time.sleep(0.02)
+    part["busy"] = False
+    return found
+
+
+def test_a_worker_of_two_threads_uses_both_and_one_task_at_a_time():
+    before = n_threads()
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0"
+    ) as made:
+        other = distributed.Client(made, set_as_default=False)
+        blocks = placed(DaskBlocks([other.submit(load, i) for i in range(2)]))
+        assert list(blocks.map(threads_of, None)) == [(2, 2)] * 2
+        assert other.submit(n_threads, pure=False).result() == before  # tasks of others
+        with ThreadPoolExecutor(2) as pool:
+            found = list(pool.map(lambda _: list(blocks.map(busy, None)), range(2)))
+        assert found == [[False] * 2] * 2
+        other.close()
+        with pytest.raises(ClusterError, match="closed"):
+            list(blocks.map(index_of, None))
 
 
 def visits(n=400):
@@ -324,16 +359,33 @@ def as_table(block):
     return X.assign(y=y, who=groups)
 
 
+def watch_p2p(dask_worker):
+    """Note the folders of a shuffle that is to come."""
+    from distributed.shuffle._disk import DiskShardsBuffer
+
+    first = DiskShardsBuffer.__init__
+    dask_worker.noted = []
+
+    def init(self, directory, *args, **options):
+        dask_worker.noted.append(str(directory))
+        first(self, directory, *args, **options)
+
+    DiskShardsBuffer.__init__ = init
+
+
 @pytest.mark.parametrize("method", ["tasks", "p2p"])
 def test_groups_are_moved_into_buckets_in_the_order_of_their_rows(client, method):
     table = visits()
     frame = dd.from_pandas(table.set_index(np.arange(len(table))[::-1]), npartitions=5, sort=False)
     blocks = bucketed(frame, groups="who", target="y", n_buckets=6, method=method)
     assert (blocks.n_buckets, blocks.dtype) == (6, "float32")
+    client.run(watch_p2p)
     blocks.place(lambda block, i: as_table(block))
-    modes = [stat.S_IMODE(os.stat(f).st_mode) for f in client.run(lambda dask_worker: dask_worker.local_directory).values()]
-    assert modes == [0o700] * 2
     parts = list(blocks.map(lambda part, request, own: part, None))
+    for folder, noted in client.run(lambda dask_worker: (dask_worker.local_directory, dask_worker.noted)).values():
+        assert bool(noted) is (method == "p2p")
+        assert all(name.startswith(folder) for name in noted)
+        assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
     for i, part in enumerate(parts):
         inside = table[group_bucket(table["who"].to_numpy(), 6) == i]
         expected = inside.sort_values("who", kind="stable")
