@@ -65,8 +65,8 @@ class DaskBlocks(Blocks):
     ) -> None:
         self._X = X
         self._pieces: Pieces = pieces_of(X, y, groups, sample_weight)
-        super().__init__(
-            self._computed, dtype=self._pieces.dtype if dtype is None else dtype,
+        Blocks.__init__(  # in a cluster there is another base class between, which has no factory
+            self, self._computed, dtype=self._pieces.dtype if dtype is None else dtype,
             group_starts=group_starts, n_buckets=n_buckets,
         )  # fmt: skip
         if not self._pieces.of_blocks:

@@ -51,12 +51,13 @@ class Cluster:
     def __init__(self, client: Client, pieces: Pieces) -> None:
         self._client, self._pieces = client, pieces
         self._make = b""
+        self._mark: int | None = None  # of the rows of all parts, when they were first asked
         self._cuts: list[list[int]] = []  # of each worker the indices of its blocks
         self._parts: list[Future] = []
 
     def place(self, make: Callable[[Any, int], Any]) -> None:
         """Make the part of each block in the worker that has it."""
-        self._make = cloudpickle.dumps(make)
+        self._make, self._mark = cloudpickle.dumps(make), None
         self._parts = []
         self._again(lambda: None)
 
@@ -65,9 +66,11 @@ class Cluster:
         pickled = cloudpickle.dumps((function, request, None))
 
         def asked() -> list[Any]:
+            answers = self._gather(self._ask(pickled, own, is_sum=False))
+            self._compare(answers)
             of_parts: dict[int, Any] = {}
-            for cut, answer in zip(self._cuts, self._gather(self._ask(pickled, own, is_sum=False))):
-                of_parts.update(zip(cut, _value(answer)))
+            for cut, answer in zip(self._cuts, answers):
+                of_parts.update(zip(cut, answer.value))
             return [of_parts[i] for i in range(len(of_parts))]
 
         return self._again(asked)
@@ -80,12 +83,14 @@ class Cluster:
 
         def asked() -> Any:
             first, *others = self._ask(pickled, own, is_sum=True)
-            total = _value(*self._gather([first]))
-            if sizeof(total) > LARGE_ANSWER:
+            answers = self._gather([first])
+            if sizeof(answers[0].value) > LARGE_ANSWER:
                 while len(others) > 1:
                     groups = [others[at : at + FAN] for at in range(0, len(others), FAN)]
                     others = [self._submit(add_up, pickled, *group) for group in groups]
-            return reduce(add, map(_value, self._gather(others)), total)
+            answers += self._gather(others)
+            self._compare(answers)
+            return reduce(add, (answer.value for answer in answers))
 
         return self._again(asked)
 
@@ -99,6 +104,19 @@ class Cluster:
         given = self._submit(same, pickled) if len(pickled) > LARGE_REQUEST and len(self._parts) > 1 else pickled
         each = [None if own is None else pickle.dumps([own[i] for i in cut]) for cut in self._cuts]
         return [self._submit(ask, parts, given, mine, is_sum) for parts, mine in zip(self._parts, each)]
+
+    def _compare(self, answers: Sequence[Answer]) -> None:
+        """Refuse answers of workers that failed, of other versions, or of other rows than before."""
+        for answer in answers:
+            _check(answer)
+        mark = sum(answer.mark for answer in answers) % 2**64
+        if self._mark is None:
+            self._mark = mark
+        elif mark != self._mark:
+            raise ClusterError(
+                "a block that a worker loaded again has other rows than before: let the task that loads it give "
+                f"the same rows each time, and do not change files during a fit; {CHARGED}"
+            )
 
     def _gather(self, futures: list[Future]) -> list[Answer]:
         try:
@@ -164,7 +182,7 @@ class Cluster:
         )
 
 
-def _value(answer: Answer) -> Any:
+def _check(answer: Answer) -> None:
     trusted.check_versions(answer.versions)
     if answer.failed == "directory":
         raise trusted.public_directory()
@@ -173,7 +191,6 @@ def _value(answer: Answer) -> Any:
             f"a worker failed while {answer.failed}; its exception is not shown, as it may quote a cell, and "
             f"{CHARGED}. Fit a small part of the data in memory to see it"
         )
-    return answer.value
 
 
 def _not_loaded() -> NoReturn:

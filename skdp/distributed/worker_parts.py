@@ -4,6 +4,7 @@ No exception of these tasks leaves a worker, as Dask writes its text into logs a
 names the stage that failed.
 """
 
+import hashlib
 import importlib.metadata
 import os
 import pickle
@@ -32,12 +33,15 @@ class Answer(NamedTuple):
     versions : tuple of (str, str)
         Of what the bits of a sum depend on, in the process of the task.
     value : object
+    mark : int
+        Of the rows of all parts that answered: it is the same as long as these are the same.
     failed : str or None
         The stage that raised an exception.
     """
 
     versions: Versions
     value: Any = None
+    mark: int = 0
     failed: str | None = None
 
 
@@ -47,16 +51,25 @@ class WorkerParts:
     Parameters
     ----------
     parts : list
+    indices : sequence of int
+        Of the parts among those of all workers.
     nbytes : int
         Of the blocks that they were made of: Dask moves a task to another worker only if that is cheap.
     """
 
-    def __init__(self, parts: list[Any], nbytes: int) -> None:
-        self.parts, self.nbytes = parts, nbytes
+    def __init__(self, parts: list[Any], indices: Sequence[int], nbytes: int) -> None:
+        self.parts, self.indices, self.nbytes = parts, indices, nbytes
+        self.mark = sum(map(_mark, parts, indices)) % 2**64
         self.lock = threading.RLock()  # of a worker with several threads two tasks may want one part
 
-    def __reduce__(self) -> tuple[type["WorkerParts"], tuple[list[Any], int]]:
-        return WorkerParts, (self.parts, self.nbytes)
+    def __reduce__(self) -> tuple[type["WorkerParts"], tuple[list[Any], Sequence[int], int]]:
+        return WorkerParts, (self.parts, self.indices, self.nbytes)
+
+
+def _mark(part: Any, index: int) -> int:
+    """A number of a part's rows that another worker finds again, unless the block it loads is another one."""
+    rows = (index, getattr(getattr(part, "shape", None), "n_units", None), getattr(part, "checksum", None))
+    return int.from_bytes(hashlib.blake2b(repr(rows).encode(), digest_size=8).digest(), "little")
 
 
 @sizeof.register(WorkerParts)
@@ -97,7 +110,7 @@ def make_parts(
         blocks = [tuple(next(given) if one else None for one in has) if has else next(given) for _ in indices]
         with threads_here(_n_threads()):
             parts = [make(block, index) for block, index in zip(blocks, indices)]
-        return WorkerParts(parts, sum(map(sizeof, pieces)))
+        return WorkerParts(parts, indices, sum(map(sizeof, pieces)))
     except Exception:
         return Answer(versions(), failed=failed)
 
@@ -123,7 +136,7 @@ def ask(parts: WorkerParts | Answer, pickled: bytes, own: bytes | None, is_sum: 
         each = [None] * len(parts.parts) if own is None else pickle.loads(own)
         with parts.lock, threads_here(_n_threads()):
             found = (function(part, request, mine) for part, mine in zip(parts.parts, each))
-            return Answer(versions(), reduce(add, found) if is_sum else list(found))
+            return Answer(versions(), reduce(add, found) if is_sum else list(found), parts.mark)
     except Exception:
         return Answer(versions(), failed="computing a sum")
 
@@ -135,7 +148,8 @@ def add_up(pickled: bytes, *answers: Answer) -> Answer:
             if answer.failed is not None or answer.versions != versions():
                 return answer
         add = pickle.loads(pickled)[2]
-        return Answer(versions(), reduce(add, (answer.value for answer in answers)))
+        mark = sum(answer.mark for answer in answers) % 2**64
+        return Answer(versions(), reduce(add, (answer.value for answer in answers)), mark)
     except Exception:
         return Answer(versions(), failed="adding sums")
 

@@ -7,6 +7,7 @@ import stat
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import cloudpickle
 import dask
@@ -298,6 +299,31 @@ def test_cancelled_parts_are_made_again(client, caplog):
     client.cancel(blocks._cluster._parts, force=True)
     assert [i for i, *_ in blocks.map(index_of, None)] == list(range(7))
     assert "attempt 1 of 3" in caplog.text
+
+
+class Rows(dict):
+    """A part with the sum of its rows."""
+
+    @property
+    def checksum(self):
+        return (int(self["X"].view(np.int64).sum()),)
+
+
+@pytest.mark.parametrize("changes", [False, True])
+def test_a_block_that_is_loaded_again_must_be_the_same(client, tmp_path, changes):
+    file = tmp_path / "seed"
+    file.write_text("1")
+    from_file = dask.delayed(lambda i, path=str(file): load(i + int(Path(path).read_text())), pure=False)
+    blocks = DaskBlocks([from_file(i) for i in range(3)])
+    blocks.place(lambda block, i: Rows(make(block, i)))
+    before = blocks.total(sum_of, None, None, added)
+    file.write_text("2" if changes else "1")
+    client.cancel(blocks._cluster._parts, force=True)
+    if changes:
+        with pytest.raises(ClusterError, match="other rows than before"):
+            blocks.total(sum_of, None, None, added)
+    else:
+        assert np.array_equal(blocks.total(sum_of, None, None, added), before)
 
 
 def test_parts_that_are_lost_each_time_end_the_fit(client, monkeypatch):

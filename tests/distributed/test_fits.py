@@ -98,6 +98,19 @@ def test_each_statistic_has_the_bits_of_records_in_memory(current):
 
 
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.UtilityWarning")
+def test_narrow_columns_of_parquet_keep_their_partitions(current, tmp_path):
+    """Dask merges partitions of columns that are a small share of a file, so y would have fewer of them than X."""
+    X, y = table()
+    wide = pd.DataFrame(np.repeat(X, 4, axis=1)).rename(columns=str)
+    for i, cut in enumerate(np.array_split(np.arange(len(X)), 6)):
+        wide.assign(y=y).iloc[cut].to_parquet(tmp_path / f"{i}.parquet")
+    frame = dd.read_parquet(tmp_path)
+    assert len(frame["y"].to_delayed()) < frame.npartitions
+    model = DPLogisticRegression(**OPTIONS).fit(frame[list(wide)], frame["y"])
+    assert np.array_equal(model.coef_, DPLogisticRegression(**OPTIONS).fit(wide, y).coef_)
+
+
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.UtilityWarning")
 def test_minibatches_and_groups(current):
     X, y = table()
     drawn = dict(OPTIONS, batch_size=256, max_iter=20)
