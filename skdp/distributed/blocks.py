@@ -45,6 +45,17 @@ class DaskBlocks(Blocks):
         If an argument is no Dask collection, or columns of X are no numbers.
     ValueError
         If the partitions of the arguments differ in number, or cut columns.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from skdp import DPLogisticRegression
+    >>> from skdp.distributed import DaskBlocks
+    >>> X = da.random.default_rng(0).normal(size=(1000, 3), chunks=(250, 3))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> model = DPLogisticRegression(classes=(0, 1), random_state=0).fit(X, y)
+    >>> len(list(DaskBlocks(X, y)))
+    4
     """
 
     def __new__(cls, X: Any, *args: Any, client: Any = None, **options: Any) -> "DaskBlocks":

@@ -53,12 +53,12 @@ class Cluster:
         self._make = b""
         self._mark: int | None = None  # of the rows of all parts, when they were first asked
         self._cuts: list[list[int]] = []  # of each worker the indices of its blocks
-        self._parts: list[Future] = []
+        self._held: list[Future] = []
 
     def place(self, make: Callable[[Any, int], Any]) -> None:
         """Make the part of each block in the worker that has it."""
         self._make, self._mark = cloudpickle.dumps(make), None
-        self._parts = []
+        self._held = []
         self._again(lambda: None)
 
     def answers(self, function: Callable[..., Any], request: Any, own: Sequence[Any] | None) -> list[Any]:
@@ -101,9 +101,9 @@ class Cluster:
         return self._client.submit(function, *args, key=f"skdp-{secrets.token_hex(16)}", pure=False, **options)
 
     def _ask(self, pickled: bytes, own: Sequence[Any] | None, *, is_sum: bool) -> list[Future]:
-        given = self._submit(same, pickled) if len(pickled) > LARGE_REQUEST and len(self._parts) > 1 else pickled
+        given = self._submit(same, pickled) if len(pickled) > LARGE_REQUEST and len(self._held) > 1 else pickled
         each = [None if own is None else pickle.dumps([own[i] for i in cut]) for cut in self._cuts]
-        return [self._submit(ask, parts, given, mine, is_sum) for parts, mine in zip(self._parts, each)]
+        return [self._submit(ask, parts, given, mine, is_sum) for parts, mine in zip(self._held, each)]
 
     def _compare(self, answers: Sequence[Answer]) -> None:
         """Refuse answers of workers that failed, of other versions, or of other rows than before."""
@@ -146,14 +146,14 @@ class Cluster:
         blocks = [futures[at : at + each] for at in range(0, len(futures), each)]
         owners = cut_by_owner(client, [block[0] for block in blocks])
         self._cuts = list(owners.values())
-        self._parts = [
+        self._held = [
             self._submit(
                 make_parts, self._make, cut, self._pieces.has, *[piece for i in cut for piece in blocks[i]],
                 workers=[worker], allow_other_workers=True,
             )
             for worker, cut in owners.items()
         ]  # fmt: skip
-        LOGGER.info("parts are made in %d workers", len(self._parts))
+        LOGGER.info("parts are made in %d workers", len(self._held))
 
     def _again(self, asked: Callable[[], ResultT]) -> ResultT:
         """Ask; where parts were lost, make them again and repeat the same request.
@@ -167,11 +167,11 @@ class Cluster:
             if self._client.status != "running":
                 break
             try:
-                if not self._parts:
+                if not self._held:
                     self._place()
                 return asked()
             except LOST:
-                self._parts = []
+                self._held = []
         if self._client.status != "running":
             raise ClusterError(
                 f"the connection to the cluster is closed; {CHARGED}. Start a cluster and fit again"

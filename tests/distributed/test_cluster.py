@@ -69,7 +69,7 @@ def test_answers_come_in_the_order_of_the_blocks_by_one_task_for_each_worker(cli
     blocks = placed(DaskBlocks(loaded(client)))
     assert isinstance(blocks, Placed)
     assert list(blocks.map(index_of, "r", list("abcdefg"))) == [(i, "r", own) for i, own in enumerate("abcdefg")]
-    assert len(blocks._cluster._parts) == 2
+    assert len(blocks._cluster._held) == 2
     assert sorted(i for cut in blocks._cluster._cuts for i in cut) == list(range(7))
     expected = np.sum([load(i)[0].sum(axis=0).view(np.int64) for i in range(7)], axis=0)
     assert np.array_equal(blocks.total(sum_of, None, None, added)[0], expected)
@@ -93,7 +93,7 @@ def test_large_answers_are_added_by_the_workers(client, monkeypatch):
     engine = blocks._cluster
     pickled, futures = cloudpickle.dumps(make), engine._pieces.of_blocks
     engine._cuts = [[i] for i in range(9)]  # nine objects with parts, as in nine workers
-    engine._parts = [engine._submit(worker_parts.make_parts, pickled, [i], (), *futures[i]) for i in range(9)]
+    engine._held = [engine._submit(worker_parts.make_parts, pickled, [i], (), *futures[i]) for i in range(9)]
     tasks, submit = [], engine._submit
     monkeypatch.setattr(
         engine, "_submit", lambda function, *a: tasks.append(function.__name__) or submit(function, *a)
@@ -127,7 +127,7 @@ def test_the_scheduler_holds_no_cell_and_names_are_random(client, kind, monkeypa
         def looked(futures, seen=seen, blocks=blocks):
             distributed.wait(futures)
             seen.extend(bytes_of_tasks(client))
-            names.append({future.key for future in [*futures, *blocks._cluster._parts]})
+            names.append({future.key for future in [*futures, *blocks._cluster._held]})
             return gather(futures)
 
         monkeypatch.setattr(client, "gather", looked)
@@ -296,7 +296,7 @@ def test_cancelled_parts_are_made_again(client, caplog):
     caplog.set_level(logging.INFO, "skdp.distributed")
     blocks = placed(DaskBlocks(loaded(client)))
     list(blocks.map(index_of, None))
-    client.cancel(blocks._cluster._parts, force=True)
+    client.cancel(blocks._cluster._held, force=True)
     assert [i for i, *_ in blocks.map(index_of, None)] == list(range(7))
     assert "attempt 1 of 3" in caplog.text
 
@@ -318,7 +318,7 @@ def test_a_block_that_is_loaded_again_must_be_the_same(client, tmp_path, changes
     blocks.place(lambda block, i: Rows(make(block, i)))
     before = blocks.total(sum_of, None, None, added)
     file.write_text("2" if changes else "1")
-    client.cancel(blocks._cluster._parts, force=True)
+    client.cancel(blocks._cluster._held, force=True)
     if changes:
         with pytest.raises(ClusterError, match="other rows than before"):
             blocks.total(sum_of, None, None, added)
