@@ -8,11 +8,14 @@ import importlib
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import reduce
-from typing import Protocol, TypeVar, cast
+from copy import copy
+from dataclasses import dataclass
+from functools import reduce, wraps
+from typing import NoReturn, ParamSpec, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
 # Modules that make blocks of collections that other packages define, by the package of a type; each has a function
 # `blocks_of(X, y, groups, sample_weight)`. They are imported where such data come.
@@ -25,6 +28,8 @@ Labels = NDArray[np.object_]  # or of integers, or of text
 PartT = TypeVar("PartT")
 RequestT = TypeVar("RequestT")
 AnswerT = TypeVar("AnswerT")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Blocks:
@@ -100,6 +105,51 @@ class Blocks:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
+
+    def __array__(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError(
+            f"{type(self).__name__} are not in memory, and this function wants all rows in one array: "
+            "iterate over the blocks, or take a function of skdp that reads them (fit, predict, transform, "
+            "skdp.statistics, skdp.metrics.evaluate)"
+        )
+
+    def mapped(self, function: Callable[[object], object], *, keep: bool = False) -> "Blocks":
+        """Return the function's results for X of each block, which are computed while they are read.
+
+        Parameters
+        ----------
+        function : callable
+            Of one block's X: an array, a CSR matrix or a data frame.
+        keep : bool, default=False
+            Whether a result stands in the place of X, beside the block's targets, groups and weights.
+
+        Returns
+        -------
+        Blocks
+        """
+
+        def results() -> Iterator[object]:
+            for block in self:
+                X, *others = as_block(block)
+                if keep and not count_rows(X):
+                    yield block
+                    continue
+                with warnings.catch_warnings():
+                    if self.feature_names is not None:  # the blocks are arrays, and their names were compared
+                        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+                    found = function(in_dtype(X, self.dtype))
+                yield (found, *others) if keep and isinstance(block, tuple) else found
+
+        return Blocks(results, group_starts=self.group_starts, n_buckets=self.n_buckets, progress=self.progress)
+
+    def check_names(self, estimator: object) -> None:
+        """Refuse blocks whose names of columns are not those that a fitted estimator knows."""
+        known = getattr(estimator, "feature_names_in_", None)
+        if self.feature_names is not None and known is not None and tuple(known) != self.feature_names:
+            raise ValueError(
+                f"the columns of the blocks have other names, or another order, than those in the fit of "
+                f"{type(estimator).__name__}: give columns= to the reader as {list(known)}"
+            )
 
     @property
     def places_groups(self) -> bool:
@@ -208,17 +258,68 @@ def as_block(given: object) -> Block:
     return cast("Block", (*parts, *[None] * (4 - len(parts))))
 
 
-def mapped(blocks: Blocks, function: Callable[[object], object]) -> Blocks:
-    """Return blocks of the function's results for the X of each block, computed while they are read."""
+def count_rows(X: object) -> int:
+    """Number of rows of a block."""
+    shape = getattr(X, "shape", None)
+    return int(shape[0]) if shape else len(cast("Sequence[object]", X))
 
-    def results() -> Iterator[object]:
-        for block in blocks:
-            with warnings.catch_warnings():
-                if blocks.feature_names is not None:  # the blocks are arrays, and their names were compared
-                    warnings.filterwarnings("ignore", message="X does not have valid feature names")
-                yield function(as_block(block)[0])
 
-    return Blocks(results, progress=blocks.progress)
+def in_dtype(X: object, dtype: str | None) -> object:
+    """An array or a CSR matrix in the dtype of all blocks; other tables, and all without a dtype, as they are."""
+    given = getattr(X, "dtype", None)
+    if dtype is None or not isinstance(given, np.dtype) or given == dtype or given.kind not in "biuf":
+        return X
+    return cast("NDArray[np.generic]", X).astype(dtype)
+
+
+def by_block(method: Callable[P, T], *, keep: bool = False) -> Callable[P, T]:
+    """Let a method of a fitted estimator take blocks: it then gives blocks of its results, by `Blocks.mapped`.
+
+    The results are those of the estimator as it is now, also after another fit.
+    """
+
+    @wraps(method)
+    def called(self: object, X: object, *args: object, **options: object) -> object:
+        blocks = blocks_of(X)
+        if blocks is None:
+            return cast("Callable[..., object]", method)(self, X, *args, **options)
+        check_is_fitted(self)
+        blocks.check_names(self)
+        return blocks.mapped(_OfBlock(copy(self), method.__name__, args, options), keep=keep)
+
+    return cast("Callable[P, T]", called)
+
+
+@dataclass(frozen=True)
+class _OfBlock:
+    """A method of an estimator, which takes a table without rows, too."""
+
+    estimator: object
+    method: str
+    args: tuple[object, ...]
+    options: dict[str, object]
+
+    def __call__(self, X: object) -> object:
+        ask = getattr(self.estimator, self.method)
+        shape = getattr(X, "shape", ())
+        if len(shape) != 2 or shape[0]:
+            return ask(X, *self.args, **self.options)
+        # The first of no results: a row of zeros tells their shape and their type.
+        row = np.zeros((1, getattr(self.estimator, "n_features_in_", shape[1])))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="X does not have valid feature names")
+            return ask(row, *self.args, **self.options)[:0]
+
+
+def tables_by_block(cls: type[T]) -> type[T]:
+    """Let the transformations of a class take blocks; targets, groups and weights stay beside the results.
+
+    A decorator of the class, because scikit-learn wraps ``transform`` when the class is made.
+    """
+    for name in ("transform", "inverse_transform"):
+        if name in vars(cls):
+            setattr(cls, name, by_block(vars(cls)[name], keep=True))
+    return cls
 
 
 def _ascending(labels: ArrayLike) -> Labels:

@@ -16,7 +16,7 @@ from typing import Protocol, TypeVar, cast
 import numpy as np
 
 from skdp._compat import warn_user
-from skdp.base.blocks import Blocks, Placed, as_block
+from skdp.base.blocks import Blocks, Placed, as_block, count_rows
 from skdp.base.cells import as_cells
 from skdp.base.kinds import check_groups
 from skdp.base.plan import NoRecords
@@ -170,12 +170,6 @@ class Streamed(Placed):
 def facts_of(part: Part, request: None, own: object) -> Facts | Refused:
     """Return what the check of a part found."""
     return cast("Facts | Refused", part.facts)
-
-
-def count_rows(X: object) -> int:
-    """Number of rows of a block."""
-    shape = getattr(X, "shape", None)
-    return int(shape[0]) if shape else len(cast("Sequence[object]", X))
 
 
 def uncharged_copy(estimator: Reads) -> Reads:
