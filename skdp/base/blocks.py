@@ -25,6 +25,9 @@ Block = tuple[object, object, object, object]  # X, y, groups and sample weights
 
 Labels = NDArray[np.object_]  # or of integers, or of text
 
+# How scikit-learn's warning for an array begins, where an estimator was fitted to a frame.
+WITHOUT_NAMES = "X does not have valid feature names"
+
 PartT = TypeVar("PartT")
 RequestT = TypeVar("RequestT")
 AnswerT = TypeVar("AnswerT")
@@ -136,7 +139,7 @@ class Blocks:
                     continue
                 with warnings.catch_warnings():
                     if self.feature_names is not None:  # the blocks are arrays, and their names were compared
-                        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+                        warnings.filterwarnings("ignore", message=WITHOUT_NAMES)
                     found = function(in_dtype(X, self.dtype))
                 yield (found, *others) if keep and isinstance(block, tuple) else found
 
@@ -307,7 +310,7 @@ class _OfBlock:
         # The first of no results: a row of zeros tells their shape and their type.
         row = np.zeros((1, getattr(self.estimator, "n_features_in_", shape[1])))
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="X does not have valid feature names")
+            warnings.filterwarnings("ignore", message=WITHOUT_NAMES)
             return ask(row, *self.args, **self.options)[:0]
 
 

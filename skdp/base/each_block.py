@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass
 from functools import reduce, wraps
+from itertools import zip_longest
 from typing import NamedTuple, ParamSpec, Protocol, TypeVar, cast
 
 import numpy as np
@@ -163,3 +164,33 @@ def score_of_blocks(model: _Model, blocks: Blocks) -> float:
     if not total.spread:  # as in scikit-learn
         return 1.0 if not total.right else 0.0
     return 1.0 - total.right / total.spread
+
+
+# ---------------------------------------------------------------- two columns in blocks
+
+
+def paired(first: object, second: object) -> tuple[object, object]:
+    """Blocks of pairs of columns for two columns in blocks; other columns as they are.
+
+    A block of a column is an array, or a tuple with targets, which are then the column. The groups of a pair are
+    those of the second column.
+    """
+    if not (isinstance(first, Blocks) or isinstance(second, Blocks)):
+        return first, second
+    if not (isinstance(first, Blocks) and isinstance(second, Blocks)):
+        raise TypeError("one column lies in blocks and the other does not: give both in blocks; nothing was spent")
+
+    def pairs() -> Iterator[object]:
+        end = object()
+        for a, b in zip_longest(first, second, fillvalue=end):
+            if a is end or b is end:
+                raise ValueError("the two columns have different numbers of blocks: give both from one source")
+            yield _column(a), _column(b), as_block(b)[2]
+
+    places = {"group_starts": second.group_starts, "n_buckets": second.n_buckets}
+    return Blocks(pairs, progress=second.progress, **places), None
+
+
+def _column(block: object) -> object:
+    X, y, *_ = as_block(block)
+    return X if y is None else y

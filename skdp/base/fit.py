@@ -169,6 +169,7 @@ class PrivateFit(FitFrame[ProblemT]):  # type: ignore[explicit-any]  # of the ba
 
     # Why a fit takes no blocks of rows (`Blocks`), or None where all of its statistics are sums over blocks.
     _no_blocks: ClassVar[str | None] = "its class does not say that all of its statistics are sums over rows"
+    _records_are_rows = True  # whether the records of a problem are the rows of X, and not numbers made of them
     _pure_possible = False  # whether delta=0 can be paid, by pure mechanisms alone
     _knows_width = False  # whether parameters tell the number of columns, for `plan`
     _erratum: ClassVar[str | None] = None  # of the published constant, for the report
@@ -284,6 +285,14 @@ class PrivateFit(FitFrame[ProblemT]):  # type: ignore[explicit-any]  # of the ba
         from skdp.base.partitions import problem_of_blocks
 
         return cast("ProblemT", problem_of_blocks(self, blocks))
+
+    def _read_block(self, X: object, y: object = None, groups: object = None, **more: object) -> ProblemT:
+        """Check one block: `read`, unless the records of a block need what only all blocks together tell."""
+        return self.read(X, y, groups, **more)
+
+    def _of_blocks(self, problem: ProblemT) -> ProblemT:
+        """The problem of all blocks, from what `_read_block` made of each."""
+        return problem
 
     # ---------------------------------------------------------------- before the data
 

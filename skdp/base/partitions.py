@@ -16,7 +16,7 @@ from typing import Protocol, TypeVar, cast
 import numpy as np
 
 from skdp._compat import warn_user
-from skdp.base.blocks import Blocks, Placed, as_block, count_rows
+from skdp.base.blocks import WITHOUT_NAMES, Blocks, Placed, as_block, count_rows, in_dtype
 from skdp.base.cells import as_cells
 from skdp.base.kinds import check_groups
 from skdp.base.plan import NoRecords
@@ -35,9 +35,13 @@ class Reads(Protocol):
 
     unit: str
     _record_checks: str
+    _records_are_rows: bool
 
-    def read(self, X: object, y: object = None, groups: object = None, **weights: object) -> Problem:
-        """Check the data."""
+    def _read_block(self, X: object, y: object = None, groups: object = None, **weights: object) -> Problem:
+        """Check a block."""
+
+    def _of_blocks(self, problem: Problem) -> Problem:
+        """The problem of all blocks."""
 
     def get_params(self, deep: bool = True) -> dict[str, object]:
         """Parameters by name."""
@@ -107,11 +111,12 @@ class MakePart:
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         with warnings.catch_warnings(record=True) as caught, np.errstate(all="ignore"):
             warnings.simplefilter("always")
-            problem = self.estimator.read(X, y, groups, **weights)
+            problem = self.estimator._read_block(in_dtype(X, self.dtype), y, groups, **weights)
         records = problem.records
         if not isinstance(records, PrivateRecords):
             raise TypeError(f"{type(self.estimator).__name__} takes no blocks: its records are of another kind")
-        part = Part(records, self.dtype, None, (self, (block, index)))
+        dtype = self.dtype if self.estimator._records_are_rows else None
+        part = Part(records, dtype, None, (self, (block, index)))
         warned = tuple((str(warning.message), warning.category) for warning in caught)
         part.facts = Facts(index, n_rows, part.shape, replace(problem, records=NoRecords(records.shape)), warned)
         return part
@@ -211,16 +216,17 @@ def _agreed(estimator: Reads, engine: Placed, blocks: Blocks, found: Sequence[Fa
     for facts in filled[1:]:
         _compare(first, facts)
     for text, category in first.warned:
-        warn_user(text, category)
+        if blocks.feature_names is None or not text.startswith(WITHOUT_NAMES):
+            warn_user(text, category)
     counts = [0 if facts.shape is None else facts.shape.n_units for facts in found]
     partitions = Partitions(engine, engine.remote, estimator._record_checks, counts)
     fitted = dict(problem.fitted)
-    if blocks.feature_names is not None and "feature_names_in_" not in fitted:
+    if estimator._records_are_rows and blocks.feature_names is not None and "feature_names_in_" not in fitted:
         names = blocks.feature_names
         if len(names) != shape.shape.n_features:
             raise ValueError(f"feature_names has {len(names)} names for {shape.shape.n_features} columns")
         fitted["feature_names_in_"] = np.array(names, dtype=object)
-    return replace(problem, records=partitions.records(shape), fitted=fitted)
+    return estimator._of_blocks(replace(problem, records=partitions.records(shape), fitted=fitted))
 
 
 def _compare(first: Facts, other: Facts) -> None:
