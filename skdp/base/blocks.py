@@ -104,7 +104,10 @@ class Blocks:
         self.progress = bool(progress)
 
     def __iter__(self) -> Iterator[object]:
-        return iter(self.factory())
+        made = self.factory()
+        if not isinstance(made, Iterable):
+            raise TypeError(f"factory must return an iterable of blocks, got {type(made).__name__}")
+        return iter(made)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -258,6 +261,8 @@ def as_block(given: object) -> Block:
     parts = given if isinstance(given, tuple) else (given,)
     if not 1 <= len(parts) <= 4:
         raise TypeError(f"a block is X or (X, y[, groups[, sample_weight]]), got a tuple of length {len(parts)}")
+    if parts[0] is None:
+        raise TypeError("a block is X or (X, y[, groups[, sample_weight]]), and here X is None")
     return cast("Block", (*parts, *[None] * (4 - len(parts))))
 
 

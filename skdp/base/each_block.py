@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 
 from skdp.base.blocks import Blocks, Placed, as_block, blocks_of, count_rows, in_dtype
+from skdp.base.user_tables import columns_named
 from skdp.privacy.partitions.client import Refused, refusal
 
 P = ParamSpec("P")
@@ -69,11 +70,13 @@ class _FitTo:
 
     transformer: BaseEstimator
     dtype: str | None
+    names: tuple[str, ...] | None
     more: dict[str, object]
 
     def __call__(self, block: object) -> BaseEstimator | None:
         X = as_block(block)[0]
-        return copy(self.transformer).fit(in_dtype(X, self.dtype), **self.more) if count_rows(X) else None
+        with columns_named(self.names):
+            return copy(self.transformer).fit(in_dtype(X, self.dtype), **self.more) if count_rows(X) else None
 
 
 def fit_by_block(fit: Callable[P, T]) -> Callable[P, T]:
@@ -84,14 +87,16 @@ def fit_by_block(fit: Callable[P, T]) -> Callable[P, T]:
         blocks = blocks_of(X, y)
         if blocks is None:
             return cast("Callable[..., object]", fit)(self, X, y, **more)
-        found = each_block(blocks, _FitTo(self, blocks.dtype, more), "accepted by the transformer")
-        self.__dict__ = _alike(found, blocks).__dict__
+        found = each_block(
+            blocks, _FitTo(self, blocks.dtype, blocks.feature_names, more), "accepted by the transformer"
+        )
+        self.__dict__ = _alike(found).__dict__
         return self
 
     return cast("Callable[P, T]", called)
 
 
-def _alike(found: Iterable[BaseEstimator | None], blocks: Blocks) -> BaseEstimator:
+def _alike(found: Iterable[BaseEstimator | None]) -> BaseEstimator:
     """One of the fitted transformers; blocks with other columns are refused."""
     first = None
     for made in filter(None, found):
@@ -101,9 +106,6 @@ def _alike(found: Iterable[BaseEstimator | None], blocks: Blocks) -> BaseEstimat
             raise ValueError("the blocks have different columns: give blocks of one form")
     if first is None:
         raise ValueError("the blocks hold no rows: there is nothing to fit")
-    names = blocks.feature_names
-    if names is not None and not hasattr(first, "feature_names_in_"):
-        first.feature_names_in_ = np.array(names, dtype=object)
     return first
 
 

@@ -298,8 +298,8 @@ class PrivateFit(FitFrame[ProblemT]):  # type: ignore[explicit-any]  # of the ba
 
     def _check_blocks(self, blocks: Blocks, more: dict[str, object]) -> None:
         """Refuse data in blocks by the class and by public parameters; nothing is read."""
-        name = type(self).__name__
         if self._no_blocks is not None:
+            name = getattr(self, "_called", None) or type(self).__name__
             raise TypeError(f"{name} takes no blocks: {self._no_blocks}. Fit data in memory; nothing was spent")
         if self._session_unit == "group" and not blocks.places_groups:
             raise ValueError(

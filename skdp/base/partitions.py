@@ -21,6 +21,7 @@ from skdp.base.cells import as_cells
 from skdp.base.kinds import check_groups
 from skdp.base.plan import NoRecords
 from skdp.base.problem import Problem
+from skdp.base.user_tables import columns_named
 from skdp.privacy import PrivateRecords
 from skdp.privacy.partitions.client import Part, Partitions, PartShape, Refused, misplaced, refusal
 
@@ -76,6 +77,8 @@ class MakePart:
     estimator : estimator
         Unfitted, without accountant and seed.
     dtype : str or None
+    names : tuple of str, or None
+        Of the columns, where blocks are arrays.
     places : Blocks
         Says which groups a block holds.
     remote : bool
@@ -84,20 +87,20 @@ class MakePart:
 
     estimator: Reads
     dtype: str | None
+    names: tuple[str, ...] | None
     places: Blocks
     remote: bool
 
     def __call__(self, block: object, index: int) -> Part:
         """Return the part of block ``index``."""
         again = (self, (block, index))
-        if not self.remote:
-            return self._made(block, index)
         try:
             return self._made(block, index)
-        except Misplaced:
-            return Part(None, None, Refused("groups", index), again)
-        except Exception:
-            return Part(None, None, Refused("read", index), again)
+        except Exception as error:
+            if not self.remote:
+                error.add_note(f"In block {index}. A block is X or (X, y[, groups[, sample_weight]]).")
+                raise
+            return Part(None, None, Refused("groups" if isinstance(error, Misplaced) else "read", index), again)
 
     def _made(self, block: object, index: int) -> Part:
         X, y, groups, sample_weight = as_block(block)
@@ -109,7 +112,8 @@ class MakePart:
         if groups is not None and not self.places.check_groups(np.asarray(as_cells(groups)), index):
             raise Misplaced(misplaced(f"block {index}"))
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        with warnings.catch_warnings(record=True) as caught, np.errstate(all="ignore"):
+        named = columns_named(self.names)
+        with warnings.catch_warnings(record=True) as caught, np.errstate(all="ignore"), named:
             warnings.simplefilter("always")
             problem = self.estimator._read_block(in_dtype(X, self.dtype), y, groups, **weights)
         records = problem.records
@@ -147,6 +151,15 @@ class Streamed(Placed):
     def place(self, make: Callable[[object, int], Part]) -> None:  # type: ignore[override]
         """Keep the function."""
         self._make = make
+
+    def check_repeats(self) -> None:
+        """Refuse, before the first release, a source whose blocks come only once."""
+        end = object()
+        if self._seen and next(iter(self._blocks), end) is end:
+            raise TypeError(
+                "factory gave no blocks when it was called again: it returned an iterator that is used up. Let it "
+                "make a new one at each call, for example Blocks(lambda: read(path)); nothing was spent"
+            )
 
     def map(  # type: ignore[override]
         self,
@@ -186,13 +199,15 @@ def uncharged_copy(estimator: Reads) -> Reads:
 def problem_of_blocks(estimator: Reads, blocks: Blocks) -> Problem:
     """Check all blocks, in one pass, and return the problem of their records."""
     engine = blocks if isinstance(blocks, Placed) else Streamed(blocks)
-    make = MakePart(uncharged_copy(estimator), blocks.dtype, _places(blocks), engine.remote)
+    make = MakePart(uncharged_copy(estimator), blocks.dtype, blocks.feature_names, _places(blocks), engine.remote)
     engine.place(make)
     found: list[Facts] = []
     for facts in engine.map(facts_of, None):
         if isinstance(facts, Refused):
             raise refusal(facts, estimator._record_checks)
         found.append(facts)
+    if isinstance(engine, Streamed):
+        engine.check_repeats()
     return _agreed(estimator, engine, blocks, found)
 
 
@@ -220,13 +235,7 @@ def _agreed(estimator: Reads, engine: Placed, blocks: Blocks, found: Sequence[Fa
             warn_user(text, category)
     counts = [0 if facts.shape is None else facts.shape.n_units for facts in found]
     partitions = Partitions(engine, engine.remote, estimator._record_checks, counts)
-    fitted = dict(problem.fitted)
-    if estimator._records_are_rows and blocks.feature_names is not None and "feature_names_in_" not in fitted:
-        names = blocks.feature_names
-        if len(names) != shape.shape.n_features:
-            raise ValueError(f"feature_names has {len(names)} names for {shape.shape.n_features} columns")
-        fitted["feature_names_in_"] = np.array(names, dtype=object)
-    return estimator._of_blocks(replace(problem, records=partitions.records(shape), fitted=fitted))
+    return estimator._of_blocks(replace(problem, records=partitions.records(shape)))
 
 
 def _compare(first: Facts, other: Facts) -> None:
@@ -235,7 +244,8 @@ def _compare(first: Facts, other: Facts) -> None:
     where = f"block {other.index} and block {first.index}"
     if a.shape.n_features != b.shape.n_features:
         raise ValueError(
-            f"{where} have different numbers of columns: {b.shape.n_features} and {a.shape.n_features}"
+            f"{where} have different numbers of columns, {b.shape.n_features} and {a.shape.n_features}: give the "
+            "same columns in each block"
         )
     if a.shape.container != b.shape.container:
         raise TypeError(f"{where} are stored in different ways: give all blocks as arrays, or all as CSR")
