@@ -119,8 +119,9 @@ class MakePart:
         records = problem.records
         if not isinstance(records, PrivateRecords):
             raise TypeError(f"{type(self.estimator).__name__} takes no blocks: its records are of another kind")
-        dtype = self.dtype if self.estimator._records_are_rows else None
-        part = Part(records, dtype, None, (self, (block, index)))
+        of_rows = self.estimator._records_are_rows
+        kept = (None if of_rows else X, y, groups, sample_weight)
+        part = Part(records, self.dtype if of_rows else None, None, (self, (kept, index)))
         warned = tuple((str(warning.message), warning.category) for warning in caught)
         part.facts = Facts(index, n_rows, part.shape, replace(problem, records=NoRecords(records.shape)), warned)
         return part
@@ -144,8 +145,8 @@ class Streamed(Placed):
         self._blocks = blocks
         self._seen: list[tuple[int, ...]] | None = None  # number of rows and checksum of each block
         super().__init__(
-            blocks.factory, dtype=blocks.dtype, feature_names=blocks.feature_names,
-            group_starts=blocks.group_starts, n_buckets=blocks.n_buckets,
+            dtype=blocks.dtype, feature_names=blocks.feature_names, group_starts=blocks.group_starts,
+            n_buckets=blocks.n_buckets,
         )  # fmt: skip
 
     def place(self, make: Callable[[object, int], Part]) -> None:  # type: ignore[override]
