@@ -14,6 +14,7 @@ from functools import reduce, wraps
 from typing import NoReturn, ParamSpec, Protocol, TypeVar, cast
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
@@ -136,15 +137,12 @@ class Blocks:
 
         def results() -> Iterator[object]:
             for block in self:
-                X, *others = as_block(block)
-                if keep and not count_rows(X):
-                    yield block
-                    continue
+                X = as_block(block)[0]
                 with warnings.catch_warnings():
                     if self.feature_names is not None:  # the blocks are arrays, and their names were compared
                         warnings.filterwarnings("ignore", message=WITHOUT_NAMES)
                     found = function(in_dtype(X, self.dtype))
-                yield (found, *others) if keep and isinstance(block, tuple) else found
+                yield (found, *block[1:]) if keep and isinstance(block, tuple) else found
 
         return Blocks(results, group_starts=self.group_starts, n_buckets=self.n_buckets, progress=self.progress)
 
@@ -329,8 +327,11 @@ class _OfBlock:
         shape = getattr(X, "shape", ())
         if len(shape) != 2 or shape[0]:
             return ask(X, *self.args, **self.options)
-        # The first of no results: a row of zeros tells their shape and their type.
-        row = np.zeros((1, getattr(self.estimator, "n_features_in_", shape[1])))
+        # The first of no results: a row of zeros tells their shape and their type. A frame's columns have types of
+        # their own, and so may cells of dtype object.
+        row: object = np.zeros((1, shape[1]), dtype=getattr(X, "dtype", object))
+        if hasattr(X, "indptr"):
+            row = sp.csr_matrix(row)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=WITHOUT_NAMES)
             return ask(row, *self.args, **self.options)[:0]
