@@ -187,13 +187,13 @@ class _State:
         return replace(self, mean=moved, covariance=covariance, curvature=curvature, doubt=doubt)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Below:
-    """One half for each score of a row that is at most a number, and less one half for the others."""
+    """The vector of a row: 1/2 for each class whose score is at most its centre, and -1/2 for each other one."""
 
     at: np.ndarray
 
-    def __call__(self, scores: Matrix, y: object) -> np.ndarray:
+    def __call__(self, scores: Matrix, y: np.ndarray | None) -> np.ndarray:
         return np.where(scores <= self.at, 0.5, -0.5)
 
 
