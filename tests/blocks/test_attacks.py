@@ -28,6 +28,7 @@ from tests.blocks.test_statistics import of_statistics
 from tests.blocks.toys import CUTS, Toy, blocks, cut, partitioned
 from tests.kinds import quick_alone
 from tests.privacy.attacks.test_attacks_fits import Claim, half_the_noise
+from tests.privacy.conftest import one_calibration  # noqa: F401
 from tests.privacy.exact.test_replay import Tape, fits_take_every_step, make, pairs  # noqa: F401
 from tools.make_statistics_table import EXAMPLES
 
@@ -76,7 +77,10 @@ class View:
             warnings.simplefilter("always")
             model = make(name, adjacency=adjacency, **more).fit(engine)
         requests = [(f.__qualname__, pickle.dumps(request), own) for f, request, own in engine.requests]
-        said = [str(w.message) for w in warned], [record.getMessage() for record in self.caplog.records]
+        said = (
+            [str(w.message) for w in warned],
+            [record.getMessage() for record in self.caplog.records if record.name.startswith("skdp")],
+        )
         facts = [part.facts for part in engine.parts]
         return model, requests, said, facts
 
@@ -155,7 +159,7 @@ def test_every_release_has_the_integers_of_the_fit_in_one_place(name, monkeypatc
 # ---------------------------------------------------------------- an attack on groups
 
 RATE = 1e-9  # the only step stays at 0, and shows its gradient
-RUNS = 250
+RUNS = 250  # break a mutant
 
 
 def group_attack(which, run, *, cuts):
@@ -171,9 +175,9 @@ def group_attack(which, run, *, cuts):
     return -seen[-1] / RATE, model.privacy_
 
 
-def measured(**options):
-    low = [group_attack(0, 2 * run, **options) for run in range(RUNS)]
-    high = [group_attack(1, 2 * run + 1, **options) for run in range(RUNS)]
+def measured(runs=RUNS, **options):
+    low = [group_attack(0, 2 * run, **options) for run in range(runs)]
+    high = [group_attack(1, 2 * run + 1, **options) for run in range(runs)]
     low_values, high_values = (np.array([value for value, _ in found]) for found in (low, high))
     if np.median(low_values) > np.median(high_values):
         low_values, high_values = -low_values, -high_values
@@ -183,14 +187,14 @@ def measured(**options):
 
 
 @pytest.fixture
-def one_step(monkeypatch, one_calibration):
+def one_step(monkeypatch, one_calibration):  # noqa: F811
     monkeypatch.setattr(LinearFit, "_closing", lambda fit, problem: ())
 
 
 @pytest.mark.thorough
 @pytest.mark.usefixtures("one_step")
 def test_a_group_in_a_block_spends_what_the_report_says():
-    broken, reached = measured(cuts=[0, 10, 21, 41])
+    broken, reached = measured(1000, cuts=[0, 10, 21, 41])
     assert not broken
     assert 0.6 <= reached <= 1.0
 
@@ -458,6 +462,7 @@ def test_none_trains_on_the_rows_that_stand_for_others(name, monkeypatch):
     monkeypatch.setattr(cls, "_no_blocks", None)
     (X, y), _ = next(pairs(name, seed=1))
     engine = Toy(cut([0, 20, 20, 21, N], X, y))
+    engine.remote = False  # exceptions come as they are
     try:
         found = released(make(name).fit(engine))
     except TypeError as error:
@@ -535,7 +540,7 @@ def test_a_drawn_batch_of_a_stream_is_refused_before_the_first_release(monkeypat
     accountant, given = BudgetAccountant(epsilon=2.0, delta=1e-4), Counted(GOOD)
     with pytest.raises(ValueError, match="each would read all blocks again"):
         skdp.DPSGDClassifier(accountant=accountant, batch_size=10, **KNOWN).fit(given)
-    assert given.passes == 1
+    assert given.passes <= 2  # the second one is only opened
     assert not drawn
     assert accountant.spent()[0] == 0
 
