@@ -56,6 +56,16 @@ def doubled(X, y):
     return X * 2.0
 
 
+# Points of searches, some of them values of the records: 0.7 is 1 - 0.3.
+ASCENDING = np.array([-math.inf, -0.5, -0.0, 0.0, 0.3, 0.6, 0.7, 0.7, 1 - 0.3, 1.0, 2.0, 1e9, math.inf])
+
+
+def points(r):
+    """A grid for each column that holds cells of the table, and their distances from 1/4."""
+    cells = np.nan_to_num(np.resize(table("f64"), (6, r.n_features)))
+    return np.sort(np.concatenate([cells, np.abs(cells - 0.25), np.full((1, r.n_features), math.inf)]), axis=0)
+
+
 MEANS = (
     "mean_gradient",
     "mean_losses",
@@ -76,6 +86,13 @@ CALLS = {
     "column_counts": [
         lambda r, a: r.column_counts(np.linspace(-1, 1, r.n_features)),
         lambda r, a: r.column_counts(np.full(r.n_features, 0.7), np.zeros(r.n_features), absolute=True),
+        *(
+            lambda r, a, at=at, c=c, absolute=absolute: r.column_counts(
+                points(r)[at], np.full(r.n_features, c), absolute=absolute, grid=points(r)
+            )
+            for at in (0, 3, -2)
+            for c, absolute in ((0.0, False), (0.25, True))
+        ),
     ],
     "column_moments": [
         lambda r, a: statistics.column_moments(r, 0.1, 1.3, present=1.0, squares=1.0, adjacency=a),
@@ -96,11 +113,19 @@ CALLS = {
     ],
     "mean_sup_gradient": [lambda r, a: statistics.mean_sup_gradient(r, loss_of(r), theta(r), 0.4)],
     "norm_count": [
-        lambda r, a: r.norm_count(2.0),
-        lambda r, a: r.norm_count(1.2, norm="max"),
-        lambda r, a: r.norm_count(1.0, loss=loss_of(r), theta=theta(r)),
-        lambda r, a: r.norm_count(1.0, loss=loss_of(r), theta=theta(r), each_row=True),
-        lambda r, a: r.norm_count(0.6, loss=loss_of(r), theta=theta(r), norm="max"),
+        *(
+            lambda r, a, **more: r.norm_count(2.0, **more),
+            lambda r, a, **more: r.norm_count(1.2, norm="max", **more),
+            lambda r, a, **more: r.norm_count(1.0, loss=loss_of(r), theta=theta(r), **more),
+            lambda r, a, **more: r.norm_count(1.0, loss=loss_of(r), theta=theta(r), each_row=True, **more),
+            lambda r, a, **more: r.norm_count(0.6, loss=loss_of(r), theta=theta(r), norm="max", **more),
+        ),
+        lambda r, a: r.norm_count(2.0, grid=ASCENDING),
+        lambda r, a: r.norm_count(0.6, grid=ASCENDING),  # another question of the search before
+        lambda r, a: r.norm_count(0.6, norm="max", grid=ASCENDING),
+        lambda r, a: r.norm_count(0.6, loss=loss_of(r), theta=theta(r), grid=ASCENDING),
+        lambda r, a: r.norm_count(0.6, loss=loss_of(r), theta=theta(r, 6), grid=ASCENDING),
+        lambda r, a: r.norm_count(0.6, loss=loss_of(r), theta=theta(r), each_row=True, grid=ASCENDING),
     ],
     "recursive_gradient": [
         lambda r, a: statistics.recursive_gradient(
@@ -120,6 +145,13 @@ CALLS = {
     "target_count": [
         lambda r, a: statistics.target_count(r, 0.4),
         lambda r, a: statistics.target_count(r, 0.6, center=0.3, absolute=True),
+        *(
+            lambda r, a, at=at, c=c, absolute=absolute: statistics.target_count(
+                r, at, center=c, absolute=absolute, grid=ASCENDING
+            )
+            for at in (-math.inf, -0.0, 0.7, 1.0, 1e9)
+            for c, absolute in ((0.0, False), (0.3, True))
+        ),
     ],
 }  # fmt: skip
 

@@ -104,8 +104,15 @@ def target_count(
     -------
     BoundedStatistic
         Of shape (1,).
+
+    Raises
+    ------
+    ValueError
+        If the records have no targets, or ``bound`` is no point of an ascending ``grid``.
     """
     rows, points = records._rows, _checked(bound, grid)
+    if rows.y is None:
+        raise ValueError("targets are counted, and these records have none")
 
     def values() -> Floats:
         found = rows.targets_less(center)
