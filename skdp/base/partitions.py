@@ -143,7 +143,7 @@ class Streamed(Placed):
 
     def __init__(self, blocks: Blocks) -> None:
         self._blocks = blocks
-        self._seen: list[tuple[int, ...]] | None = None  # number of rows and checksum of each block
+        self._seen: list[tuple[object, ...]] | None = None  # number of rows, checksum and names of each block
         super().__init__(
             dtype=blocks.dtype, feature_names=blocks.feature_names, group_starts=blocks.group_starts,
             n_buckets=blocks.n_buckets,
@@ -169,10 +169,10 @@ class Streamed(Placed):
         own: Sequence[object] | None = None,
     ) -> Iterator[AnswerT]:
         """Read all blocks once."""
-        seen: list[tuple[int, ...]] = []
+        seen: list[tuple[object, ...]] = []
         for index, block in enumerate(self._blocks):
             part = self._make(block, index)
-            seen.append((0 if part.shape is None else part.shape.n_units, *part.checksum))
+            seen.append((0 if part.shape is None else part.shape.n_units, *part.checksum, *_names(part)))
             if self._seen is not None and seen[-1:] != self._seen[index : index + 1]:
                 break
             yield function(part, request, None if own is None else own[index])
@@ -184,6 +184,12 @@ class Streamed(Placed):
                 "Do not change files while a fit reads them, and let a query order its rows. What was released "
                 "before stays charged"
             )
+
+
+def _names(part: Part) -> tuple[object, ...]:
+    """Names of the columns of a block: sums of cells do not tell that columns changed places."""
+    problem = cast("Facts", part.facts).problem
+    return () if problem is None else tuple(problem.fitted.get("feature_names_in_", ()))
 
 
 def facts_of(part: Part, request: None, own: object) -> Facts | Refused:

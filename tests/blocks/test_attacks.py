@@ -403,6 +403,22 @@ def test_blocks_that_change_between_passes_are_noticed(name, passes):
         assert accountant.spent()[0] > 0
 
 
+def test_columns_that_change_places_are_noticed_by_their_names():
+    swapped = [(X[["a", "c", "b"]], y) for X, y in FRAMES]
+    for name in ("DPGDClassifier", "DPLogisticRegression"):
+        with pytest.raises(RuntimeError, match="not those of the first pass"):
+            getattr(skdp, name)(**KNOWN).fit(Blocks(Changing(FRAMES, swapped, 3)))
+
+
+def test_a_later_pass_is_checked_as_the_first_one():
+    for name in ("labels", "infinite", "no labels", "tuple"):
+        accountant = BudgetAccountant(epsilon=2.0, delta=1e-4)
+        with pytest.raises((ValueError, TypeError)):
+            later = [*GOOD[:2], LIES[name][1]]
+            DPGDClassifier(accountant=accountant, **KNOWN).fit(Blocks(Changing(GOOD, later, 5)))
+        assert 0 < accountant.spent()[0] <= 1.0 + 1e-9
+
+
 def test_a_factory_that_fails_in_a_later_pass_leaves_the_ledger_true():
     def failing():
         yield GOOD[0]
