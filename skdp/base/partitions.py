@@ -189,7 +189,8 @@ class Streamed(Placed):
 def _names(part: Part) -> tuple[object, ...]:
     """Names of the columns of a block: sums of cells do not tell that columns changed places."""
     problem = cast("Facts", part.facts).problem
-    return () if problem is None else tuple(problem.fitted.get("feature_names_in_", ()))
+    named = () if problem is None else problem.fitted.get("feature_names_in_", ())
+    return tuple(cast("Sequence[object]", named))
 
 
 def facts_of(part: Part, request: None, own: object) -> Facts | Refused:
