@@ -530,6 +530,39 @@ def test_statistics_that_are_no_sums_fail_before_they_release():
     assert "0." not in repr(records._rows)
 
 
+class Loses(Toy):
+    """An engine whose later passes leave a part out, answer twice for one, or give it the units of another."""
+
+    def __init__(self, given, wrong):
+        super().__init__(given)
+        self.wrong = wrong
+
+    def map(self, function, request, own=None):
+        if own is not None and self.wrong == "units":
+            own = own[::-1]
+        found = list(super().map(function, request, own))
+        if request is not None and len(self.requests) > 4 and self.wrong != "units":
+            found = {"lost": found[1:], "twice": [*found, found[0]], "other": [*found[1:], found[-1]]}[self.wrong]
+        yield from found
+
+
+@pytest.mark.parametrize("wrong", ["lost", "twice", "other"])
+def test_an_engine_that_loses_or_repeats_a_part_is_noticed(wrong):
+    """What is added twice would move a release by twice its sensitivity."""
+    accountant = BudgetAccountant(epsilon=2.0, delta=1e-4)
+    with pytest.raises(RuntimeError, match="lost the answer of a block, or added one twice"):
+        DPGDClassifier(accountant=accountant, **KNOWN).fit(Loses(GOOD, wrong))
+    assert 0 < accountant.spent()[0] <= 1.0 + 1e-9
+
+
+def test_units_of_another_part_are_refused():
+    """Compiled loops have no bounds checks: they would read beyond the rows of a part."""
+    few = [GOOD[0], cut([0, 2], *GOOD[1])[0], GOOD[2]]
+    given = [few[0], few[1], *cut([0, 1], *few[2])]
+    with pytest.raises(RuntimeError, match="could not be computed in a block"):
+        skdp.DPSGDClassifier(batch_size=12, **KNOWN).fit(Loses(given, "units"))
+
+
 def test_types_alone_refuse_mixed_data():
     accountant, given = BudgetAccountant(epsilon=2.0, delta=1e-4), Counted(GOOD)
     model = DPLogisticRegression(accountant=accountant, **KNOWN)

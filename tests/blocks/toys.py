@@ -1,5 +1,6 @@
 """Records in partitions, and an engine that holds parts in this process: for tests."""
 
+import functools
 import itertools
 import pickle
 
@@ -57,23 +58,21 @@ class Held:
         self.parts = parts
 
     def total(self, function, request, own, add):
-        found = None
-        for i, part in enumerate(self.parts):
-            found = add(found, function(part, request, None if own is None else own[i]))
-        return found
+        units = [None] * len(self.parts) if own is None else own
+        return functools.reduce(add, (function(part, request, u) for part, u in zip(self.parts, units)))
 
 
 def partitioned(cuts, X, y=None, *, groups=None, sample_weight=None, dtype=None, **more):
     """The records of a table, cut between rows ``cuts``; groups are codes that ascend, and none may be cut."""
     parts = []
-    for i, j in itertools.pairwise(cuts):
+    for k, (i, j) in enumerate(itertools.pairwise(cuts)):
         own = [None if a is None else a[i:j] for a in (y, groups, sample_weight)]
         if i == j:
-            parts.append(Part(None, dtype, None, (int, (0,))))
+            parts.append(Part(None, dtype, None, (int, (None, k))))
             continue
         codes = None if own[1] is None else own[1] - own[1].min()
         made = PrivateRecords(X[i:j], own[0], groups=codes, sample_weight=own[2], **more)
-        parts.append(Part(made, dtype, None, (int, (0,))))
+        parts.append(Part(made, dtype, None, (int, (None, k))))
     shapes = [part.shape for part in parts]
     first = next(shape for shape in shapes if shape is not None)
     counts = [0 if shape is None else shape.n_units for shape in shapes]

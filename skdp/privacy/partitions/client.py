@@ -1,5 +1,6 @@
 """The client of partitions: it knows how many units each holds, cuts batches, and adds the answers."""
 
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, cast
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_DRAWN_UNITS", "Part", "PartShape", "Partitions", "Refused", "misplaced", "refusal"]
 
-Answer = Words | Refused | None
+Answer = Words | Refused  # the marks of the parts that answered, in an array, and what they add
 Ask = Callable[[Part, Request, object], Answer]
 
 
@@ -55,6 +56,7 @@ class Partitions:
     def __init__(self, engine: Engine, remote: bool, checks: str, counts: Sequence[int]) -> None:
         self._engine, self._checks = engine, checks
         self._ask: Ask = guarded if remote else answer
+        self._marks = sum(map(mark, range(len(counts))))
         self._offsets = np.concatenate([[0], np.cumsum(np.asarray(counts, dtype=np.int64))]).astype(np.int64)
 
     @property
@@ -68,7 +70,13 @@ class Partitions:
         found = self._engine.total(self._ask, request, own, added)
         if isinstance(found, Refused):
             raise refusal(found, self._checks)
-        return self._nothing(request) if found is None else found
+        marks, *words = found
+        if int(marks[0]) != self._marks:
+            raise RuntimeError(
+                f"{type(self._engine).__name__} lost the answer of a block, or added one twice: its total must "
+                "hold each once. What was released before stays charged"
+            )
+        return tuple(cast("list[NDArray[np.int64]]", words)) if words else self._nothing(request)
 
     def _cut(self, units: NDArray[np.int64]) -> list[object]:
         """The numbers of the units of each part, from 0 on; units are sorted."""
@@ -98,8 +106,17 @@ class Partitions:
 
 
 def answer(part: Part, request: Request, units: object) -> Answer:
-    """Ask one part."""
-    return part.answer(request, cast("NDArray[np.int64] | None", units))
+    """Ask one part; its mark comes first."""
+    found = part.answer(request, cast("NDArray[np.int64] | None", units))
+    if isinstance(found, Refused):
+        return found
+    marks = np.array([mark(part.index)], dtype=np.int64)
+    return cast("Words", (marks, *(found or ())))
+
+
+def mark(index: int) -> int:
+    """A number of 32 bits for a part: the sum over all parts tells that an engine lost one, or added one twice."""
+    return zlib.crc32(index.to_bytes(8, "little"))
 
 
 def guarded(part: Part, request: Request, units: object) -> Answer:
@@ -136,13 +153,13 @@ def misplaced(where: str) -> str:
 
 
 def added(a: Answer, b: Answer) -> Answer:
-    """The sum of two answers, modulo 2^64."""
-    if a is None or isinstance(b, Refused):
-        return b
-    if b is None or isinstance(a, Refused):
-        return a
+    """The sum of two answers, modulo 2^64; a part that adds nothing has its mark alone."""
+    if isinstance(a, Refused) or isinstance(b, Refused):
+        return a if isinstance(a, Refused) else b
+    short, long = sorted((a, b), key=len)
     with np.errstate(over="ignore"):
-        return tuple(np.add(x, y) for x, y in zip(a, b, strict=True))
+        total = tuple(np.add(x, y) for x, y in zip(short, long, strict=False))
+    return cast("Words", (*total, *long[len(short) :]))
 
 
 def _never(block: object, index: int) -> Part:

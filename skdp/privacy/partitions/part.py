@@ -90,6 +90,11 @@ class Part:
         self.facts = facts  # of the block as it came: rows alone have no names of columns
 
     @property
+    def index(self) -> int:
+        """Its place among the parts."""
+        return self._again[1][1]
+
+    @property
     def shape(self) -> PartShape | None:
         """None without rows."""
         if self._records is None:
@@ -126,6 +131,8 @@ class Part:
             return self.facts
         if self._records is None or (units is not None and not units.size):
             return None
+        if units is not None and not 0 <= units[0] <= units[-1] < self._records._rows.n_real_units:
+            raise ValueError("these are units of another part")  # compiled loops would read beyond the rows
         with self._lock, np.errstate(all="ignore"):  # a warning would tell of a value
             records = self._of(request.chain, request.shape)
             options = dict(request.options)
