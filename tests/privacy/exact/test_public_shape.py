@@ -157,6 +157,7 @@ READERS = {
     ("privacy/statistics/row_moments.py", "_blocks"),
     ("privacy/statistics/row_moments.py", "fill_block"),
     ("privacy/statistics/row_moments.py", "words"),  # for the number of threads, which moves no bit
+    ("privacy/partitions/part.py", "answer"),  # no unit of a batch lies beyond the part's rows
     ("privacy/partitions/part.py", "shape"),  # of one part: only the sum over all parts goes on
     ("base/blocks.py", "check_groups"),  # the last block has no upper end: as many True as it has rows
     ("privacy/statistics/minimizer.py", "objective_of"),
