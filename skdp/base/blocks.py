@@ -258,6 +258,10 @@ def blocks_of(X: object, y: object = None, groups: object = None, sample_weight:
     return X
 
 
+class AnyCall(Protocol):
+    def __call__(self, *args: object, **options: object) -> object: ...
+
+
 class _Adapter(Protocol):
     def blocks_of(self, X: object, y: object, groups: object, sample_weight: object) -> Blocks: ...
 
@@ -292,10 +296,12 @@ def in_dtype(X: object, dtype: str | None) -> object:
     given = getattr(X, "dtype", None)
     if dtype is None or not isinstance(given, np.dtype) or given == dtype or given.kind not in "biuf":
         return X
-    return cast("NDArray[np.generic]", X).astype(dtype)
+    with np.errstate(all="ignore"):  # a warning would tell of a value
+        made: object = cast("NDArray[np.number]", X).astype(dtype)
+    return made
 
 
-def by_block(method: Callable[P, T], *, keep: bool = False) -> Callable[P, T]:
+def by_block(method: Callable[P, T], *, keep: bool = False) -> Callable[P, T]:  # type: ignore[explicit-any]
     """Let a method of a fitted estimator take blocks: it then gives blocks of its results, by `Blocks.mapped`.
 
     The results are those of the estimator as it is now, also after another fit.
@@ -305,7 +311,7 @@ def by_block(method: Callable[P, T], *, keep: bool = False) -> Callable[P, T]:
     def called(self: object, X: object, *args: object, **options: object) -> object:
         blocks = blocks_of(X)
         if blocks is None:
-            return cast("Callable[..., object]", method)(self, X, *args, **options)
+            return cast("AnyCall", method)(self, X, *args, **options)
         check_is_fitted(self)
         blocks.check_names(self)
         return blocks.mapped(_OfBlock(copy(self), method.__name__, args, options), keep=keep)
@@ -324,7 +330,7 @@ class _OfBlock:
 
     def __call__(self, X: object) -> object:
         ask = getattr(self.estimator, self.method)
-        shape = getattr(X, "shape", ())
+        shape: tuple[int, ...] = getattr(X, "shape", ())
         if len(shape) != 2 or shape[0]:
             return ask(X, *self.args, **self.options)
         # The first of no results: a row of zeros tells their shape and their type. A frame's columns have types of

@@ -18,7 +18,7 @@ from skdp.base.plan import Advice, Decision, NoRecords, gaussian_steps
 from skdp.base.problem import Problem, Solution
 from skdp.base.user_tables import encode_groups
 from skdp.exceptions import PrivacyLeakWarning
-from skdp.kernels.protocols import Floats, Integers
+from skdp.kernels.protocols import Floats, Integers, Matrix
 from skdp.metrics import workloads
 from skdp.metrics.inversion import NoisyTable
 from skdp.metrics.models import (
@@ -306,8 +306,9 @@ class CellOf:
 
     edges: Floats
 
-    def __call__(self, scored: Floats) -> Floats:
+    def __call__(self, scored: Matrix) -> Floats:
         """Return a column of cell numbers; a score that is no number is in the lowest bin."""
+        scored = np.asarray(scored)
         scores = np.ascontiguousarray(scored[:, 0])
         place = np.searchsorted(self.edges, scores, side="right")
         place[np.isnan(scores)] = 0
