@@ -56,7 +56,8 @@ class Blocks:
     n_buckets : int, default=None
         The same by `group_bucket`: block i holds the groups of bucket i, so there are ``n_buckets`` blocks.
     progress : bool, default=False
-        Whether each pass shows a progress bar over its rows.
+        Whether each pass shows a progress bar over its rows. It shows their number, which is private under
+        add-remove and with groups, to all who see the screen.
 
     Raises
     ------
@@ -103,12 +104,26 @@ class Blocks:
         self.group_starts = None if group_starts is None else _ascending(group_starts)
         self.n_buckets = None if n_buckets is None else int(n_buckets)
         self.progress = bool(progress)
+        self._n_rows: int | None = None  # of a whole pass
 
     def __iter__(self) -> Iterator[object]:
+        return self._watched() if self.progress else iter(self._made())
+
+    def _made(self) -> Iterable[object]:
         made = self.factory()
         if not isinstance(made, Iterable):
             raise TypeError(f"factory must return an iterable of blocks, got {type(made).__name__}")
-        return iter(made)
+        return made
+
+    def _watched(self) -> Iterator[object]:
+        """Iterate the blocks below a bar over their rows; the number of all rows is known after one pass."""
+        from tqdm.auto import tqdm
+
+        with tqdm(desc="skdp blocks", total=self._n_rows, unit="row", unit_scale=True) as bar:
+            for block in self._made():
+                yield block
+                bar.update(count_rows(as_block(block)[0]))
+            self._n_rows = int(bar.n)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -144,7 +159,8 @@ class Blocks:
                     found = function(in_dtype(X, self.dtype))
                 yield (found, *block[1:]) if keep and isinstance(block, tuple) else found
 
-        return Blocks(results, group_starts=self.group_starts, n_buckets=self.n_buckets, progress=self.progress)
+        # The blocks that are read show their progress.
+        return Blocks(results, group_starts=self.group_starts, n_buckets=self.n_buckets)
 
     def check_names(self, estimator: object) -> None:
         """Refuse blocks whose names of columns are not those that a fitted estimator knows."""
@@ -389,9 +405,9 @@ def group_bucket(labels: ArrayLike, n_buckets: int) -> NDArray[np.int64]:
 
     Examples
     --------
-    >>> from skdp.base.blocks import group_bucket
+    >>> from skdp.datasets import group_bucket
     >>> group_bucket([7, 7, 8], 4).tolist(), group_bucket(["a", "b", "a"], 4).tolist()
-    ([1, 1, 2], [1, 2, 1])
+    ([3, 3, 2], [1, 3, 1])
     """
     found = np.asarray(labels)
     if found.dtype.kind in "iu":
