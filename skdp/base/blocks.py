@@ -47,7 +47,8 @@ class Blocks:
     n_buckets : int, default=None
         The same by `group_bucket`: block i holds the groups of bucket i, so there are ``n_buckets`` blocks.
     progress : bool, default=False
-        Whether each pass shows a progress bar over its rows.
+        Whether each pass shows a progress bar over its rows. It shows their number, which is private under
+        add-remove and with groups, to all who see the screen.
 
     Raises
     ------
@@ -94,9 +95,20 @@ class Blocks:
         self.group_starts = None if group_starts is None else _ascending(group_starts)
         self.n_buckets = None if n_buckets is None else int(n_buckets)
         self.progress = bool(progress)
+        self._n_rows: int | None = None  # of a whole pass
 
     def __iter__(self) -> Iterator[object]:
-        return iter(self.factory())
+        return self._watched() if self.progress else iter(self.factory())
+
+    def _watched(self) -> Iterator[object]:
+        """Iterate the blocks below a bar over their rows; the number of all rows is known after one pass."""
+        from tqdm.auto import tqdm
+
+        with tqdm(desc="skdp blocks", total=self._n_rows, unit="row", unit_scale=True) as bar:
+            for block in self.factory():
+                yield block
+                bar.update(cast("_Table", as_block(block)[0]).shape[0])
+            self._n_rows = int(bar.n)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -204,6 +216,10 @@ def blocks_of(X: object, y: object = None, groups: object = None, sample_weight:
     return X
 
 
+class _Table(Protocol):
+    shape: tuple[int, ...]
+
+
 class _Adapter(Protocol):
     def blocks_of(self, X: object, y: object, groups: object, sample_weight: object) -> Blocks: ...
 
@@ -235,7 +251,7 @@ def mapped(blocks: Blocks, function: Callable[[object], object]) -> Blocks:
                     warnings.filterwarnings("ignore", message="X does not have valid feature names")
                 yield function(as_block(block)[0])
 
-    return Blocks(results, progress=blocks.progress)
+    return Blocks(results)  # the blocks that are read show their progress
 
 
 def _ascending(labels: ArrayLike) -> Labels:
@@ -273,9 +289,9 @@ def group_bucket(labels: ArrayLike, n_buckets: int) -> NDArray[np.int64]:
 
     Examples
     --------
-    >>> from skdp.base.blocks import group_bucket
+    >>> from skdp.datasets import group_bucket
     >>> group_bucket([7, 7, 8], 4).tolist(), group_bucket(["a", "b", "a"], 4).tolist()
-    ([1, 1, 2], [1, 2, 1])
+    ([3, 3, 2], [1, 3, 1])
     """
     found = np.asarray(labels)
     if found.dtype.kind in "iu":
