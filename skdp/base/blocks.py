@@ -249,6 +249,17 @@ def is_blocks(X: object) -> bool:
     return isinstance(X, Blocks) or _adapter(X) is not None
 
 
+def is_lazy_column(X: object) -> bool:
+    """Whether X is a collection of one dimension that an adapter makes blocks of, by its type alone."""
+    return not isinstance(X, Blocks) and is_blocks(X) and getattr(X, "ndim", 2) == 1
+
+
+def lazy_table(column: object) -> object:
+    """A lazy column as a table of one column."""
+    array = column.to_dask_array() if hasattr(column, "to_dask_array") else column
+    return cast("NDArray[np.float64]", array)[:, None]
+
+
 def blocks_of(X: object, y: object = None, groups: object = None, sample_weight: object = None) -> Blocks | None:
     """Return the blocks of data that lie in blocks, and None for data in memory; by types alone.
 
@@ -313,7 +324,7 @@ def in_dtype(X: object, dtype: str | None) -> object:
     if dtype is None or not isinstance(given, np.dtype) or given == dtype or given.kind not in "biuf":
         return X
     with np.errstate(all="ignore"):  # a warning would tell of a value
-        made: object = cast("NDArray[np.number]", X).astype(dtype)
+        made: object = cast("NDArray[np.float64]", X).astype(dtype)
     return made
 
 

@@ -11,7 +11,17 @@ from typing import NamedTuple, ParamSpec, Protocol, TypeVar, cast
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 
-from skdp.base.blocks import AnyCall, Blocks, Placed, as_block, blocks_of, count_rows, in_dtype
+from skdp.base.blocks import (
+    AnyCall,
+    Blocks,
+    Placed,
+    as_block,
+    blocks_of,
+    count_rows,
+    in_dtype,
+    is_lazy_column,
+    lazy_table,
+)
 from skdp.base.user_tables import columns_named
 from skdp.privacy.partitions.client import Refused, refusal
 
@@ -178,7 +188,7 @@ def paired(first: object, second: object) -> tuple[object, object]:
     those of the second column.
     """
     if not (isinstance(first, Blocks) or isinstance(second, Blocks)):
-        return first, second
+        return (lazy_table(first) if is_lazy_column(first) else first), second
     if not (isinstance(first, Blocks) and isinstance(second, Blocks)):
         raise TypeError("one column lies in blocks and the other does not: give both in blocks; nothing was spent")
 
