@@ -172,6 +172,13 @@ def test_a_note_says_which_block_was_refused():
     assert told.value.__notes__[0].startswith("In block 1.")
 
 
+@pytest.mark.parametrize("make", [np.asarray, pd.DataFrame, sp.csr_matrix])
+def test_numbers_beyond_the_dtype_of_blocks_are_refused(make):
+    far = np.where(np.arange(N)[:, None] == 7, 1e300, X)
+    with pytest.raises(ValueError, match="too large"):
+        DPLogisticRegression(classes=(0, 1)).fit(in_blocks([0, 60, N], make(far), Y, dtype="float32"))
+
+
 def test_one_class_and_a_far_target_are_no_faults():
     how = {"random_state": 0, "epsilon": 5.0}
     for model, y in ((DPLogisticRegression(classes=(0, 1), **how), 0 * Y), (DPLinearRegression(**how), T + 1e5)):
