@@ -43,8 +43,6 @@ def moving():
 
 LAZY = {
     "polars": (lambda: pl.LazyFrame(X), "{}.collect()"),
-    "dask frame": (lambda: stand_in("dask.dataframe.dask_expr._collection", "DataFrame"), "{}.compute()"),
-    "dask array": (lambda: stand_in("dask.array.core", "Array"), "{}.compute()"),
     "spark": (lambda: stand_in("pyspark.sql.classic.dataframe", "DataFrame"), "{}.toPandas()"),
     "generator": (moving, "list({})"),
     "iterator": (lambda: iter(X), "list({})"),
@@ -53,6 +51,10 @@ LAZY = {
     "path": (lambda: Path("people.csv"), "{} = pandas.read_csv(...)"),
     "bytes": (lambda: b"people.csv", "{} = pandas.read_csv(...)"),
 }  # fmt: skip
+DASK = {
+    "frame": lambda: stand_in("dask.dataframe.dask_expr._collection", "DataFrame"),
+    "array": lambda: stand_in("dask.array.core", "Array"),
+}
 each_lazy = pytest.mark.parametrize("kind", sorted(LAZY))
 DATES = {
     "datetime64": DAYS,
@@ -97,6 +99,16 @@ def test_what_is_not_in_memory_is_refused_before_the_ledger_is_opened(kind, name
     assert accountant.ledger() == []
 
 
+@pytest.mark.parametrize("kind", sorted(DASK))
+@pytest.mark.parametrize("name", ["X", "y", "groups", "sample_weight"])
+def test_what_only_looks_like_dask_is_refused_by_its_type(kind, name, accountant):
+    pytest.importorskip("dask")
+    given = {"X": X, "y": TARGET, name: DASK[kind]()}
+    with pytest.raises(TypeError, match=f"{name} must be a Dask array|{name} lies in blocks and X does not"):
+        DPLinearRegression(accountant=accountant).fit(given.pop("X"), given.pop("y"), **given)
+    assert accountant.ledger() == []
+
+
 def test_an_iterator_is_not_moved():
     rows = moving()
     with pytest.raises(TypeError, match=r"list\(X\)"):
@@ -122,7 +134,7 @@ def test_predictions_statistics_and_words_say_so_too():
         for use in (model.predict, skdp.statistics.mean, skdp.statistics.count):
             with pytest.raises(TypeError, match="collect it first"):
                 use(make())
-    for kind in ("polars", "dask frame", "path"):
+    for kind in ("polars", "path"):
         with pytest.raises(TypeError, match="collect it first"):
             skdp.DPWord2Vec(unit="record").fit(LAZY[kind][0]())
     with pytest.raises(TypeError, match=r"use list\(sentences\)"):

@@ -251,6 +251,17 @@ def is_blocks(X: object) -> bool:
     return isinstance(X, Blocks) or _adapter(X) is not None
 
 
+def is_lazy_column(X: object) -> bool:
+    """Whether X is a collection of one dimension that an adapter makes blocks of, by its type alone."""
+    return not isinstance(X, Blocks) and is_blocks(X) and getattr(X, "ndim", 2) == 1
+
+
+def lazy_table(column: object) -> object:
+    """A lazy column as a table of one column."""
+    array = column.to_dask_array() if hasattr(column, "to_dask_array") else column
+    return cast("NDArray[np.float64]", array)[:, None]
+
+
 def blocks_of(X: object, y: object = None, groups: object = None, sample_weight: object = None) -> Blocks | None:
     """Return the blocks of data that lie in blocks, and None for data in memory; by types alone.
 
@@ -274,6 +285,10 @@ def blocks_of(X: object, y: object = None, groups: object = None, sample_weight:
                 f"for what is missing. Leave {name}= out"
             )
     return X
+
+
+class AnyCall(Protocol):
+    def __call__(self, *args: object, **options: object) -> object: ...
 
 
 class _Adapter(Protocol):
@@ -310,10 +325,12 @@ def in_dtype(X: object, dtype: str | None) -> object:
     given = getattr(X, "dtype", None)
     if dtype is None or not isinstance(given, np.dtype) or given == dtype or given.kind not in "biuf":
         return X
-    return cast("NDArray[np.generic]", X).astype(dtype)
+    with np.errstate(all="ignore"):  # a warning would tell of a value
+        made: object = cast("NDArray[np.float64]", X).astype(dtype)
+    return made
 
 
-def by_block(method: Callable[P, T], *, keep: bool = False) -> Callable[P, T]:
+def by_block(method: Callable[P, T], *, keep: bool = False) -> Callable[P, T]:  # type: ignore[explicit-any]
     """Let a method of a fitted estimator take blocks: it then gives blocks of its results, by `Blocks.mapped`.
 
     The results are those of the estimator as it is now, also after another fit.
@@ -323,7 +340,7 @@ def by_block(method: Callable[P, T], *, keep: bool = False) -> Callable[P, T]:
     def called(self: object, X: object, *args: object, **options: object) -> object:
         blocks = blocks_of(X)
         if blocks is None:
-            return cast("Callable[..., object]", method)(self, X, *args, **options)
+            return cast("AnyCall", method)(self, X, *args, **options)
         check_is_fitted(self)
         blocks.check_names(self)
         return blocks.mapped(_OfBlock(copy(self), method.__name__, args, options), keep=keep)
@@ -342,7 +359,7 @@ class _OfBlock:
 
     def __call__(self, X: object) -> object:
         ask = getattr(self.estimator, self.method)
-        shape = getattr(X, "shape", ())
+        shape: tuple[int, ...] = getattr(X, "shape", ())
         if len(shape) != 2 or shape[0]:
             return ask(X, *self.args, **self.options)
         # The first of no results: a row of zeros tells their shape and their type. A frame's columns have types of

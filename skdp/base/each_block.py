@@ -11,9 +11,21 @@ from typing import NamedTuple, ParamSpec, Protocol, TypeVar, cast
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 
-from skdp.base.blocks import Blocks, Placed, as_block, blocks_of, count_rows, in_dtype
+from skdp.base.blocks import (
+    AnyCall,
+    Blocks,
+    Placed,
+    as_block,
+    blocks_of,
+    count_rows,
+    in_dtype,
+    is_lazy_column,
+    lazy_table,
+)
 from skdp.base.user_tables import columns_named
 from skdp.privacy.partitions.client import Refused, refusal
+
+SEEN = ("n_features_in_", "feature_names_in_")  # what a fit that learns nothing finds in a table
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -86,10 +98,9 @@ def fit_by_block(fit: Callable[P, T]) -> Callable[P, T]:
     def called(self: BaseEstimator, X: object, y: object = None, **more: object) -> object:
         blocks = blocks_of(X, y)
         if blocks is None:
-            return cast("Callable[..., object]", fit)(self, X, y, **more)
-        found = each_block(
-            blocks, _FitTo(self, blocks.dtype, blocks.feature_names, more), "accepted by the transformer"
-        )
+            return cast("AnyCall", fit)(self, X, y, **more)
+        fit_to = _FitTo(self, blocks.dtype, blocks.feature_names, more)
+        found = each_block(blocks, fit_to, "accepted by the transformer")
         self.__dict__ = _alike(found).__dict__
         return self
 
@@ -101,8 +112,7 @@ def _alike(found: Iterable[BaseEstimator | None]) -> BaseEstimator:
     first = None
     for made in filter(None, found):
         first = made if first is None else first
-        names = getattr(made, "feature_names_in_", None), getattr(first, "feature_names_in_", None)
-        if made.n_features_in_ != first.n_features_in_ or not np.array_equal(*names):
+        if any(not np.array_equal(getattr(made, name, ()), getattr(first, name, ())) for name in SEEN):
             raise ValueError("the blocks have different columns: give blocks of one form")
     if first is None:
         raise ValueError("the blocks hold no rows: there is nothing to fit")
@@ -178,7 +188,7 @@ def paired(first: object, second: object) -> tuple[object, object]:
     those of the second column.
     """
     if not (isinstance(first, Blocks) or isinstance(second, Blocks)):
-        return first, second
+        return (lazy_table(first) if is_lazy_column(first) else first), second
     if not (isinstance(first, Blocks) and isinstance(second, Blocks)):
         raise TypeError("one column lies in blocks and the other does not: give both in blocks; nothing was spent")
 
@@ -189,8 +199,8 @@ def paired(first: object, second: object) -> tuple[object, object]:
                 raise ValueError("the two columns have different numbers of blocks: give both from one source")
             yield _column(a), _column(b), as_block(b)[2]
 
-    places = {"group_starts": second.group_starts, "n_buckets": second.n_buckets}
-    return Blocks(pairs, progress=second.progress, **places), None
+    made = Blocks(pairs, group_starts=second.group_starts, n_buckets=second.n_buckets, progress=second.progress)
+    return made, None
 
 
 def _column(block: object) -> object:

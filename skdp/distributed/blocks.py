@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import dask
-import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp.base.blocks import Blocks, Placed
 from skdp.distributed.pieces import Pieces, pieces_of
-from skdp.distributed.predictions import lazy
+from skdp.distributed.predictions import assembled, changed, lazy, results
 
 
 class DaskBlocks(Blocks):
@@ -74,7 +73,7 @@ class DaskBlocks(Blocks):
         dtype: str | None = None,
         client: Any = None,
     ) -> None:
-        self._X = X
+        self._X, self._client = X, client_of(X, client)
         self._pieces: Pieces = pieces_of(X, y, groups, sample_weight)
         Blocks.__init__(  # in a cluster there is another base class between, which has no factory
             self, self._computed, dtype=self._pieces.dtype if dtype is None else dtype,
@@ -85,43 +84,43 @@ class DaskBlocks(Blocks):
 
     def _computed(self) -> Iterator[Any]:
         """The blocks, computed one after another."""
-        has = self._pieces.has
         for pieces in self._pieces.of_blocks:
-            found = iter(dask.compute(*pieces))
-            yield tuple(next(found) if one else None for one in has) if has else next(found)
+            yield assembled(self._pieces.has, dask.compute(*pieces))
 
-    def predicted(
-        self, function: Callable[[Any], Any], n_outputs: int | None = None, dtype: Any = np.float64
-    ) -> Any:
-        """Return the function's results for X as a Dask array, which is computed when it is asked for.
+    def mapped(self, function: Callable[[Any], Any], *, keep: bool = False) -> Any:
+        """Return the function's results for X of each partition, which are computed when they are asked for.
 
         Parameters
         ----------
         function : callable
-            Of the X of a block; returns an array of shape (n_rows,) or (n_rows, n_outputs).
-        n_outputs : int or None
-            Number of columns of the results; None is one dimension.
-        dtype : dtype
-            Of the results.
+            Of the X of one partition; also of a table without rows, which tells the shape of the results.
+        keep : bool, default=False
+            Whether a result stands in the place of X, beside targets, groups and weights.
 
         Returns
         -------
-        dask.array.Array
+        dask.array.Array, DaskBlocks or list of Delayed
+            An array of a collection. Of a list of blocks a list, and blocks if these ``keep`` targets.
         """
-        return lazy(self._X, function, n_outputs, dtype)
+        is_list = not self._pieces.has
+        if keep and (is_list or any(self._pieces.has[1:])):
+            blocks = changed(self._pieces, function)
+            return DaskBlocks(
+                blocks, group_starts=self.group_starts, n_buckets=self.n_buckets, client=self._client
+            )
+        return results(self._pieces, function) if is_list else lazy(self._X, self._pieces, function)
 
 
 class _OnCluster(DaskBlocks, Placed):
     """Partitions that stay in the workers of a cluster."""
 
     def __init__(self, X: Any, *args: Any, client: Any = None, **options: Any) -> None:
-        super().__init__(X, *args, **options)
-        found = client_of(X, client)
-        if found.asynchronous:
+        super().__init__(X, *args, client=client, **options)
+        if self._client.asynchronous:
             raise TypeError("a fit waits for the cluster: give a client without asynchronous=True")
         from skdp.distributed.cluster import Cluster
 
-        self._cluster = Cluster(found, self._pieces)
+        self._cluster = Cluster(self._client, self._pieces)
 
     def __iter__(self) -> Iterator[object]:
         return Placed.__iter__(self)

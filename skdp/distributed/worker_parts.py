@@ -20,6 +20,7 @@ from dask.sizeof import sizeof
 from distributed import get_worker
 
 from skdp._version import __version__
+from skdp.distributed.predictions import assembled
 from skdp.kernels import threads_here
 
 Versions = tuple[tuple[str, str], ...]
@@ -106,8 +107,8 @@ def make_parts(
             return Answer(versions(), failed="directory")
         failed = "making the parts"
         make = pickle.loads(pickled)
-        given = iter(pieces)
-        blocks = [tuple(next(given) if one else None for one in has) if has else next(given) for _ in indices]
+        each = sum(has) or 1
+        blocks = [assembled(has, pieces[at : at + each]) for at in range(0, len(pieces), each)]
         with threads_here(_n_threads()):
             parts = [make(block, index) for block, index in zip(blocks, indices)]
         return WorkerParts(parts, indices, sum(map(sizeof, pieces)))

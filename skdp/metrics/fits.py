@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from skdp.base.blocks import Blocks
 from skdp.base.declare import fitted, parameter
 from skdp.base.fit import PrivateFit, SessionOptions
 from skdp.base.kinds import check_number, described, real
@@ -18,7 +17,7 @@ from skdp.base.plan import Advice, Decision, NoRecords, gaussian_steps
 from skdp.base.problem import Problem, Solution
 from skdp.base.user_tables import encode_groups
 from skdp.exceptions import PrivacyLeakWarning
-from skdp.kernels.protocols import Floats, Integers
+from skdp.kernels.protocols import Floats, Integers, Matrix
 from skdp.metrics import workloads
 from skdp.metrics.inversion import NoisyTable
 from skdp.metrics.models import (
@@ -95,10 +94,6 @@ class EvaluationFit(PrivateFit[EvaluationProblem]):
     def _fixed(self) -> bool:
         """Whether the number of rows is public, and so the place of each row in a call to the model."""
         return self._place_is_public and self.unit == "record" and self.n_public is None
-
-    def _check_blocks(self, blocks: Blocks, more: dict[str, object]) -> None:
-        super()._check_blocks(blocks, more)
-        blocks.check_names(self.model)
 
     def _read_block(self, X: object, y: object = None, groups: object = None, **more: object) -> EvaluationProblem:
         self._place_is_public = False  # a changed record may come to lie in another block
@@ -306,8 +301,9 @@ class CellOf:
 
     edges: Floats
 
-    def __call__(self, scored: Floats) -> Floats:
+    def __call__(self, scored: Matrix) -> Floats:
         """Return a column of cell numbers; a score that is no number is in the lowest bin."""
+        scored = np.asarray(scored)
         scores = np.ascontiguousarray(scored[:, 0])
         place = np.searchsorted(self.edges, scores, side="right")
         place[np.isnan(scores)] = 0

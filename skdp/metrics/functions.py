@@ -3,6 +3,7 @@
 from typing import Unpack
 
 from skdp._docs import document
+from skdp.base.blocks import Blocks
 from skdp.metrics.evaluation import Evaluation
 from skdp.metrics.fits import EvaluationFit, TwoClassTable
 from skdp.metrics.many_classes import ManyClassTables
@@ -71,6 +72,8 @@ def evaluate(
         If the accountant does not hold (epsilon, delta). Nothing was read.
     """
     kind = kind_of(model)
+    if isinstance(X, Blocks):
+        X.check_names(model)
     if kind == "classifier" and len(classes_of(model)) == 2:
         _only("a model of two classes", ovr=ovr is not False, y_bounds=y_bounds is not None)
         fit: EvaluationFit = TwoClassTable(bins=bins, threshold=threshold, model=model, **budget)

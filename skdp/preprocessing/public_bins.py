@@ -61,8 +61,8 @@ def _check_crosses(name: str, value: object) -> None:
         raise TypeError(f"`{name}` must be a sequence of tuples of columns, got {value!r}.")
 
 
-@document()
 @tables_by_block
+@document()
 class PublicBinsEncoder(TransformerMixin, Declared, BaseEstimator):
     """One-hot encode columns by fixed public bins, public categories and crosses of them.
 

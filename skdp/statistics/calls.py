@@ -9,7 +9,7 @@ from typing import Any, Literal, ParamSpec, TypedDict, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skdp.base.blocks import is_blocks
+from skdp.base.blocks import is_blocks, is_lazy_column, lazy_table
 from skdp.base.cells import check_collected
 from skdp.base.declare import parameters_of
 from skdp.base.fit import Adjacency, PrivateFit, Unit
@@ -71,9 +71,11 @@ def released(fit: BaseEstimator, X: Any, groups: object) -> Released:
     """Run the fit; of a column give numbers in place of arrays with one entry."""
     if not is_blocks(X):
         check_collected(X=X, groups=groups)  # before a lazy column is asked for its dimensions
-    column = not is_blocks(X) and is_column(X)
-    done = fit.fit(as_table(X) if column else X, None, groups=groups)
-    column = getattr(done, "is_column_", column)
+    lazy = is_lazy_column(X)
+    column = lazy or (not is_blocks(X) and is_column(X))
+    made = lazy_table(X) if lazy else as_table(X) if column else X
+    done = fit.fit(made, None, groups=groups)
+    column = column or getattr(done, "is_column_", False)
     value, noise = done.value_, done.noise_std_
     names = ("bounds_", "bin_edges_", "count_", "count_noise_std_")
     more = [getattr(done, name, None) for name in names]

@@ -405,7 +405,7 @@ class Crosstab(Statistic):
         return ColumnProblem(PrivateRecords(codes[:, None], groups=of, n_public=self.n_public), {}, ())
 
     def _read_block(self, X: object, y: object = None, groups: object = None, **more: object) -> ColumnProblem:
-        return self.read(X, y, groups, **more)
+        return self.read(X[:, 0] if np.ndim(X) == 2 else X, y, groups, **more)  # type: ignore[arg-type, index]
 
     def _released_values(self, problem: ColumnProblem) -> int:
         first, second = (len(labels_of(labels)) for labels in self._pair())

@@ -117,7 +117,7 @@ def test_names_are_compared_with_those_of_the_model():
     frame = pd.DataFrame(X, columns=list("abcd"))
     named = DPLogisticRegression(classes=(0, 1), **OPTIONS).fit(frame, Y)
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.filterwarnings("error", message="X does not have")
         found = evaluate(named, in_blocks(RAGGED, X, Y, feature_names="abcd"), **OPTIONS)
     assert same(found.table, evaluate(named, frame, Y, **OPTIONS).table)
     with pytest.raises(ValueError, match="another order"):

@@ -168,7 +168,7 @@ def test_a_fit_of_blocks_resumes_from_released_coefficients(capsys):
 
 def test_other_functions_refuse_blocks_in_words():
     for ask in (np.asarray, pd.DataFrame, DPSparseERM(**OPTIONS).fit(X, Y).score):
-        with pytest.raises(TypeError, match="in blocks|iterate over the blocks"):
+        with pytest.raises(TypeError, match=r"in blocks|iterate over the blocks"):
             ask(in_blocks(RAGGED, X, Y))
 
 

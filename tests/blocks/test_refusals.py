@@ -140,6 +140,10 @@ def test_faults_of_blocks_name_the_repair_and_spend_nothing(blocks, how, told):
     assert not hasattr(model, "coef_")
 
 
+def drawn(model):
+    return DPSGDClassifier(classes=(0, 1), batch_size=20, accountant=False)
+
+
 @pytest.mark.parametrize(
     ("ask", "told"),
     [
@@ -152,10 +156,7 @@ def test_faults_of_blocks_name_the_repair_and_spend_nothing(blocks, how, told):
         (lambda model: model.fit(Blocks([FIRST])), "must be callable"),
         (lambda model: mean(Blocks(lambda: [X]), groups=GROUPS, unit="group"), "Leave groups= out"),
         (lambda model: evaluate(DPLogisticRegression(classes=(0, 1)).fit(X, Y), Blocks(lambda: [X])), "needs y"),
-        (
-            lambda model: DPSGDClassifier(classes=(0, 1), batch_size=20).fit(Blocks(lambda: [FIRST])),
-            "as large as the number of records",
-        ),  # fmt: skip
+        (lambda model: drawn(model).fit(Blocks(lambda: [FIRST])), "as large as the number of records"),
     ],
 )
 def test_faults_of_calls_name_the_repair_and_spend_nothing(ask, told):
@@ -169,6 +170,13 @@ def test_a_note_says_which_block_was_refused():
     with pytest.raises(ValueError, match="NaN") as told:
         DPLinearRegression().fit(Blocks(lambda: [FIRST, (X, Y * np.nan)]))
     assert told.value.__notes__[0].startswith("In block 1.")
+
+
+@pytest.mark.parametrize("make", [np.asarray, pd.DataFrame, sp.csr_matrix])
+def test_numbers_beyond_the_dtype_of_blocks_are_refused(make):
+    far = np.where(np.arange(N)[:, None] == 7, 1e300, X)
+    with pytest.raises(ValueError, match="too large"):
+        DPLogisticRegression(classes=(0, 1)).fit(in_blocks([0, 60, N], make(far), Y, dtype="float32"))
 
 
 def test_one_class_and_a_far_target_are_no_faults():

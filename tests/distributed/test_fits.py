@@ -175,16 +175,32 @@ def test_nothing_is_computed_or_spent_before_refusals(current):
 
 
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.UtilityWarning")
-def test_predictions_are_lazy(client):
+def test_predictions_and_transformations_are_lazy(current):
     X, y = table()
     model = DPLogisticRegression(**OPTIONS).fit(X, y)
-    function = model.predict_proba
+
+    def scores(X):
+        return model.decision_function(X) if X.shape[0] else np.zeros(0)
+
+    def doubled(X):
+        return X * 2
+
     for kind in ("array", "frame", "csr", "futures"):
-        collection, _ = given(kind, client)
-        found = DaskBlocks(collection, client=client).predicted(function, 2, np.float64)
-        assert found.dtype == np.float64
-        assert found.shape[1] == 2
-        got = client.compute(found).result()
-        assert np.allclose(got, function(sparse(X) if kind == "csr" else X))
-    exact = da.from_array(X, chunks=(1000, 4))
-    assert DaskBlocks(exact, client=client).predicted(model.predict, None, np.int64).chunks == ((1000, 1000, 400),)
+        collection, targets = given(kind, current)
+        blocks = DaskBlocks(collection, targets)
+        found = blocks.mapped(scores)
+        expected = scores(sparse(X) if kind == "csr" else X)
+        if kind == "futures":
+            got = np.concatenate(dask.compute(*found))
+        else:
+            assert (found.dtype, found.ndim) == (np.float64, 1)
+            got = found.compute()
+        assert np.allclose(got, expected)
+        twice = DPLogisticRegression(**OPTIONS).fit(blocks.mapped(doubled, keep=True))
+        assert np.array_equal(
+            twice.coef_, DPLogisticRegression(**OPTIONS).fit(doubled(sparse(X) if kind == "csr" else X), y).coef_
+        )
+    table_alone = DaskBlocks(da.from_array(X, chunks=(1000, 4))).mapped(doubled, keep=True)  # y goes beside it
+    assert table_alone.chunks == ((1000, 1000, 400), (4,))
+    assert table_alone.dtype == np.float32
+    assert np.array_equal(table_alone.compute(), doubled(X))

@@ -40,8 +40,8 @@ def _check_image_shape(name: str, value: object) -> None:
         check_number(f"each number of {name}", side, Integral, low=1)
 
 
-@document()
 @tables_by_block
+@document()
 class ScatteringTransform(TransformerMixin, Declared, BaseEstimator):
     """Scattering coefficients of images: moduli of Morlet wavelets, averaged over 2**J pixels.
 

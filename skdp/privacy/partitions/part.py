@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.kernels.protocols import Floats, Integers, issparse
+from skdp.kernels.protocols import Floats, Integers, Matrix, issparse
 from skdp.privacy.batches import Batch
 from skdp.privacy.partitions.rows import Derivation, Request, Words
 from skdp.privacy.rows import Rows, in_rows
@@ -164,14 +164,23 @@ def _in_form(records: "PrivateRecords", dtype: str | None) -> "PrivateRecords":
     rows: Rows = records._rows
     X = rows.matrix
     if dtype is not None and str(X.dtype) != dtype:
-        X = X.astype(np.dtype(dtype).type)
-        if np.isinf(X.data if issparse(X) else X).any():  # the checks saw numbers that this type holds
-            raise ValueError(f"X has a number that is too large for dtype={dtype!r}")
+        X = _cast(X, dtype)
     X = in_rows(X)
     # A block of one row, or of one column, is in C and in Fortran order at once, and its strides tell which.
     if not issparse(X) and X.strides != _strides(X):
         X = np.array(X, order="C", copy=True)
     return type(records)._of(rows.derived(X=X, shape=replace(rows.shape, dtype=str(X.dtype))))
+
+
+def _cast(X: Matrix, dtype: str) -> Matrix:
+    with np.errstate(all="ignore"):  # a warning would tell of a value
+        made: Matrix = X.astype(np.dtype(dtype).type)
+    held, before = (table.data if issparse(table) else table for table in (made, X))
+    if np.any(np.isinf(held) & ~np.isinf(before)):
+        raise ValueError(
+            f"X holds a number that is too large for dtype {dtype}: give dtype='float64' to the blocks"
+        )
+    return made
 
 
 def _arrays(rows: Rows) -> list[Floats | Integers]:
