@@ -122,9 +122,26 @@ class Placed(Blocks):
     """Blocks that stay where they lie, as on a cluster; the base class of adapters for engines.
 
     An adapter gives `place` and `map`, and `total` where answers can be added before they reach the client.
+
+    Parameters
+    ----------
+    dtype, feature_names, group_starts, n_buckets
+        As for `Blocks`.
     """
 
     remote = True  # whether parts lie in other processes; these return codes in place of exceptions
+
+    def __init__(
+        self,
+        *,
+        dtype: str | None = None,
+        feature_names: Sequence[str] | None = None,
+        group_starts: ArrayLike | None = None,
+        n_buckets: int | None = None,
+    ) -> None:
+        super().__init__(
+            tuple, dtype=dtype, feature_names=feature_names, group_starts=group_starts, n_buckets=n_buckets
+        )
 
     def __iter__(self) -> Iterator[object]:
         raise TypeError(f"{type(self).__name__} stay where they lie: they cannot be iterated here")

@@ -135,8 +135,8 @@ class Streamed(Placed):
         self._blocks = blocks
         self._seen: list[tuple[int, ...]] | None = None  # number of rows and checksum of each block
         super().__init__(
-            blocks.factory, dtype=blocks.dtype, feature_names=blocks.feature_names,
-            group_starts=blocks.group_starts, n_buckets=blocks.n_buckets,
+            dtype=blocks.dtype, feature_names=blocks.feature_names, group_starts=blocks.group_starts,
+            n_buckets=blocks.n_buckets,
         )  # fmt: skip
 
     def place(self, make: Callable[[object, int], Part]) -> None:  # type: ignore[override]

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import NoReturn, Unpack
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.kernels.protocols import Matrix
@@ -125,23 +126,37 @@ class PrivateRecords:
         return PrivateRecords._of(self._rows.derived(**changes))
 
     @classmethod
-    def without_data(cls, shape: PublicShape) -> "PrivateRecords":
-        """Stand for records that lie in another process: their public shape, and nothing of them.
+    def without_data(
+        cls, shape: PublicShape, *, targets: bool = True, weights: bool = False, family: object = None
+    ) -> "PrivateRecords":
+        """Stand for records that lie elsewhere: their public shape, and nothing of them.
 
-        Its statistics have the same bounds as the other process's. Release them as `BoundedStatistic.absent`.
+        Bounds and grids of its statistics are those of the other records. Nothing of it may be released: take
+        `BoundedStatistic.absent`, or put other numbers in the place of its own.
 
         Parameters
         ----------
         shape : PublicShape
-            Of the other process's records.
+            Of the other records.
+        targets, weights : bool, default=True and False
+            Whether these records have targets and weights.
+        family : object, default=None
+            Records for which batches are drawn; None is a family of its own.
 
         Returns
         -------
         PrivateRecords
             One row of zeros stands for all of theirs.
         """
-        codes = np.zeros(1, dtype=np.intp) if shape.unit == "group" else None
-        return cls(np.zeros((1, shape.n_features)), np.zeros(1), groups=codes)._derived(shape=shape)
+        X = np.zeros((1, shape.n_features), dtype=shape.dtype)
+        rows = Rows(
+            sp.csr_matrix(X) if shape.container == "csr" else X,
+            np.zeros(1) if targets else None,
+            np.zeros(1, dtype=np.int64) if shape.unit == "group" else None,
+            np.ones(1) if weights else None,
+            shape, 1, object() if family is None else family,
+        )  # fmt: skip
+        return cls._of(rows)
 
     @property
     def shape(self) -> PublicShape:

@@ -5,13 +5,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from skdp.privacy.partitions.part import Part, PartShape, Refused
 from skdp.privacy.partitions.rows import PartitionedRows, Request, Words
 from skdp.privacy.rows import Rows
-from skdp.privacy.shape import PublicShape
 
 if TYPE_CHECKING:
     from skdp.privacy.records import PrivateRecords
@@ -79,7 +77,9 @@ class Partitions:
 
     def _nothing(self, request: Request) -> Words:
         """The answer of no unit: of one row of zeros in a batch without units."""
-        empty = records_like(replace(request.shape), has_targets=True, has_weights=False, family=object())
+        from skdp.privacy.records import PrivateRecords
+
+        empty = PrivateRecords.without_data(request.shape)
         part = Part(empty, None, None, (_never, (None, 0)))
         found = cast("Words", part.answer(replace(request, plan=None), None))
         return tuple(np.zeros_like(word) for word in found)
@@ -90,24 +90,11 @@ class Partitions:
 
         shape = first.shape if first.shape.n_public is not None else replace(first.shape, n_units=self.n_units)
         family = object()
-        like = records_like(shape, has_targets=first.has_targets, has_weights=first.has_weights, family=family)
+        like = PrivateRecords.without_data(
+            shape, targets=first.has_targets, weights=first.has_weights, family=family
+        )
         rows = PartitionedRows(shape, self.n_units, family, self, shape, like)
         return PrivateRecords._of(cast("Rows", rows))
-
-
-def records_like(shape: PublicShape, *, has_targets: bool, has_weights: bool, family: object) -> "PrivateRecords":
-    """One row of zeros with the shape of other records, for bounds and grids."""
-    from skdp.privacy.records import PrivateRecords
-
-    X = np.zeros((1, shape.n_features), dtype=shape.dtype)
-    rows = Rows(
-        sp.csr_matrix(X) if shape.container == "csr" else X,
-        np.zeros(1) if has_targets else None,
-        np.zeros(1, dtype=np.int64) if shape.unit == "group" else None,
-        np.ones(1) if has_weights else None,
-        shape, 1, family,
-    )  # fmt: skip
-    return PrivateRecords._of(rows)
 
 
 def answer(part: Part, request: Request, units: object) -> Answer:
