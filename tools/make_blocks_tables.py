@@ -65,7 +65,7 @@ def passes() -> Iterator[tuple[str, int]]:
         yield f"`{type(model).__name__}`", len(read)
 
 
-def machines() -> Iterator[tuple[str, str, str, str, str, str]]:
+def machines() -> Iterator[tuple[str, ...]]:
     """Yield statistics of a release on a cluster: bytes of an answer, bytes and seconds of the client and machines."""
     for features in FEATURES:
         rows = ROWS / MACHINES
