@@ -111,7 +111,7 @@ class MakePart:
         records = problem.records
         if not isinstance(records, PrivateRecords):
             raise TypeError(f"{type(self.estimator).__name__} takes no blocks: its records are of another kind")
-        part = Part(records, self.dtype, None, (self, (block, index)))
+        part = Part(records, self.dtype, None, (self, ((None, y, groups, sample_weight), index)))
         warned = tuple((str(warning.message), warning.category) for warning in caught)
         part.facts = Facts(index, n_rows, part.shape, replace(problem, records=NoRecords(records.shape)), warned)
         return part

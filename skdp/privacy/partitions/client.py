@@ -14,7 +14,7 @@ from skdp.privacy.rows import Rows
 if TYPE_CHECKING:
     from skdp.privacy.records import PrivateRecords
 
-__all__ = ["MAX_DRAWN_UNITS", "Part", "PartShape", "Partitions", "Refused", "guarded"]
+__all__ = ["MAX_DRAWN_UNITS", "Part", "PartShape", "Partitions", "Refused", "misplaced", "refusal"]
 
 Answer = Words | Refused | None
 Ask = Callable[[Part, Request, object], Answer]

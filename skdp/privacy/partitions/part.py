@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +69,8 @@ class Part:
     facts : object
         What else the checks found.
     again : tuple
-        A callable and its arguments, which make the part anew: a pickle holds these, and no derived records.
+        A callable and its arguments, the block and its index, which make the part anew: a pickle holds these, and
+        no derived records. Where there are records, X of the block is theirs: a frame is not kept beside them.
     """
 
     def __init__(self, records: "PrivateRecords | None", dtype: str | None, facts: object, again: Again) -> None:
@@ -78,7 +79,10 @@ class Part:
         self._derived: dict[tuple[int, ...], PrivateRecords] = {}
 
     def __reduce__(self) -> Again:
-        return self._again
+        make, (block, index) = self._again
+        if self._records is None:
+            return self._again
+        return make, ((self._records._rows.matrix, *cast("tuple[object, ...]", block)[1:]), index)
 
     @property
     def shape(self) -> PartShape | None:

@@ -27,7 +27,8 @@ PACKAGE = Path(skdp.__file__).parent
 MODULES = {
     f"skdp.privacy.{name}"
     for name in (
-        "accounting", "accounting.sampled", "adjacency", "bounded", "budget", "noise", "records", "report",
+        "accounting", "accounting.sampled", "adjacency", "bounded", "budget", "noise", "partitions.client",
+        "records", "report",
         "seed_context", "session", "shape", "statistics", "statistics.linear_map",
     )
 }  # fmt: skip
@@ -50,7 +51,7 @@ def refused(module, name):
     if module == "skdp.privacy":
         return name not in skdp.privacy.__all__
     public = {*skdp.privacy.__all__, *OTHERS}
-    if module in ("skdp.privacy.accounting", "skdp.privacy.noise", "skdp.privacy.statistics"):
+    if module.removeprefix("skdp.privacy.") in ("accounting", "noise", "partitions.client", "statistics"):
         public.update(importlib.import_module(module).__all__)
     return module not in MODULES or name not in public
 
