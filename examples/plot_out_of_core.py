@@ -81,8 +81,8 @@ def loaded(folder):
 
 
 # %%
-# The first fits compile and load libraries, which counts for no table. Fits of blocks come before tables are loaded,
-# because an allocator keeps memory for later use.
+# The first fits compile and load libraries, which counts for no table. Fits of blocks come before tables are
+# loaded, because an allocator keeps memory for later use.
 
 memory = {"in blocks": [], "loaded whole": []}
 with tempfile.TemporaryDirectory() as name:
@@ -110,5 +110,4 @@ figure, axes = plt.subplots(figsize=(6, 3.2), layout="constrained")
 for label, megabytes in memory.items():
     axes.plot(SIZES, megabytes, "o-", label=label)
 axes.set(xlabel="rows of 20 columns", ylabel="peak memory of the fit (MB)", xticks=SIZES, ylim=(0, None))
-axes.legend(frameon=False)
-figure
+_ = axes.legend(frameon=False)

@@ -2,10 +2,11 @@
 Blocks in processes of this machine: an engine of the standard library
 ======================================================================
 
-The adapter of :doc:`/researchers/engines`. A process loads its blocks, keeps the parts that skdp makes of them, and
-answers requests through a pipe. A process that dies is started again and asked again.
+The adapter of :doc:`/researchers/engines`. A process loads its blocks, keeps the parts that skdp makes of them,
+and answers requests through a pipe. A process that dies is started again and asked again.
 """
 
+import contextlib
 import multiprocessing
 import os
 
@@ -49,14 +50,14 @@ class ProcessBlocks(Placed):
             except (EOFError, OSError):  # the process died
                 self._start(k)
                 _send(self._pipes[k], message)
-        raise RuntimeError(f"process {k} died {TRIES} times in one request; what was released before stays charged")
+        raise RuntimeError(
+            f"process {k} died {TRIES} times in one request; what was released before stays charged"
+        )
 
 
 def _send(pipe, message):
-    try:
+    with contextlib.suppress(OSError):  # the process died, and its answer will be missed
         pipe.send(message)
-    except OSError:  # the process died; the answer will be missed
-        pass
 
 
 def _serve(pipe, make, load, blocks, n_processes):

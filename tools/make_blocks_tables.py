@@ -66,7 +66,7 @@ def passes() -> Iterator[tuple[str, int]]:
 
 
 def machines() -> Iterator[tuple[str, ...]]:
-    """Yield statistics of a release on a cluster: bytes of an answer, bytes and seconds of the client and machines."""
+    """Yield statistics: bytes of an answer and at the client, seconds of the client and of the machines."""
     for features in FEATURES:
         rows = ROWS / MACHINES
         for name, numbers, arithmetic in (
@@ -78,7 +78,8 @@ def machines() -> Iterator[tuple[str, ...]]:
             received = answer * (MACHINES if answer <= ADDED else 2)
             client = MACHINES * TASK + received / LINK
             slower = "client" if client > arithmetic else "machines"
-            yield name, str(features), _bytes(answer), _bytes(received), f"{client:.2g}", f"{arithmetic:.2g}", slower
+            sizes = _bytes(answer), _bytes(received)
+            yield name, str(features), *sizes, f"{client:.2g}", f"{arithmetic:.2g}", slower
 
 
 def _bytes(number: float) -> str:
@@ -92,7 +93,7 @@ TABLES = {
     "estimators": (("estimators", "blocks, or why not"), estimators),
     "passes": (("fit with default parameters", "passes"), passes),
     "machines": (
-        ("statistic", "columns", "answer of a machine", "received by the client", "client, s", "machines, s", "slower"),
+        ("statistic", "columns", "answer of a machine", "client receives", "client, s", "machines, s", "slower"),
         machines,
     ),
 }

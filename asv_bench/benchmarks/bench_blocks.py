@@ -141,7 +141,11 @@ class Memory:
         environment["PYTHONPATH"] = os.pathsep.join(sys.path)
         files = {name: str(Path(self.folder.name) / f"{name}.parquet") for name in ("small", "large")}
         done = subprocess.run(
-            [sys.executable, "-c", PEAK.format(**files)], env=environment, capture_output=True, text=True, check=True
+            [sys.executable, "-c", PEAK.format(**files)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
         )
         return float(done.stdout)
 
