@@ -4,6 +4,7 @@ They take one message, so that they survive pickling between worker processes.
 """
 
 __all__ = [
+    "ClusterError",
     "PrivacyAccountingError",
     "PrivacyBudgetExceeded",
     "PrivacyLeakWarning",
@@ -19,6 +20,10 @@ class PrivacyBudgetExceeded(ValueError):
 
 class PrivacyAccountingError(RuntimeError):
     """The recheck after a fit found more than was allowed. This is a bug in skdp: report it."""
+
+
+class ClusterError(RuntimeError):
+    """A Dask cluster must not hold the parts of a fit, or lost them; what was released before stays charged."""
 
 
 class UnsupportedAccounting(ValueError):

@@ -26,7 +26,7 @@ def run(code):
 
 PARTS = [
     "import skdp; [cls() for _, cls in skdp.all_estimators()]",
-    "import skdp.datasets, skdp.preprocessing, skdp.losses, skdp.kernels, skdp.privacy.accounting",
+    "import skdp.datasets.blocks, skdp.preprocessing, skdp.losses, skdp.kernels, skdp.privacy.accounting",
     "from skdp.privacy import *",
 ]
 

@@ -26,6 +26,7 @@ LAYERS = (
     "statistics",
     "preprocessing",
     "datasets",
+    "distributed",
     "fitting",
     "base",
     "privacy",

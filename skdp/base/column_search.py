@@ -117,7 +117,7 @@ def released_points(
     weights = np.zeros((m, d))
     for _ in range(plan.releases):
         asked = np.minimum(_medians(weights), m - 2)
-        counts = records.column_counts(grid[asked, of_column], centers, absolute=absolute)
+        counts = records.column_counts(grid[asked, of_column], centers, absolute=absolute, grid=grid)
         noise = session.noise_std(counts, plan)
         # A unit that is there adds 1/2 or -1/2: the sum is 0 at the median. NaN lies above every point.
         wanted = level * present.values - 0.5 * present.units

@@ -1,3 +1,8 @@
+from .blocks import Blocks as Blocks
+from .blocks import array_blocks as array_blocks
+from .blocks import arrow_blocks as arrow_blocks
+from .blocks import group_bucket as group_bucket
+from .blocks import parquet_blocks as parquet_blocks
 from .fetchers import fetch_a9a as fetch_a9a
 from .fetchers import fetch_abalone as fetch_abalone
 from .fetchers import fetch_adult as fetch_adult

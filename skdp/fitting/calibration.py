@@ -7,7 +7,6 @@ left of a prediction, the model predicts the released centre of the targets.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
@@ -15,8 +14,8 @@ import numpy as np
 
 from skdp.base.plan import BudgetSplit
 from skdp.fitting.defaults import DEFAULTS, CalibrationDefaults
-from skdp.fitting.search import likely_search
-from skdp.privacy import BoundedStatistic, PrivateRecords
+from skdp.fitting.search import Count, likely_search
+from skdp.privacy import PrivateRecords
 from skdp.privacy.statistics import target_count
 
 SCORES = 2.0 ** (np.arange(-24, 17) / 4)  # half-widths of predictions over the one of the targets: a grid
@@ -117,13 +116,11 @@ def released_shift(budget: BudgetSplit, records: PrivateRecords, theta: np.ndarr
     return clip * mean * max(defaults.min_kept, 1.0 - (noise / mean) ** 2) if mean else 0.0
 
 
-def quantile(
-    budget: BudgetSplit, count: Callable[[float], BoundedStatistic], n_units: int, grid: np.ndarray
-) -> float:
+def quantile(budget: BudgetSplit, count: Count, n_units: int, grid: np.ndarray) -> float:
     """Release a number that few units exceed: 2 %, or as many as the noise allows to see."""
     defaults = DEFAULTS.calibration
     plan = budget.plan_gaussian(defaults.questions, purpose="calibration")
-    noise = budget.session.noise_std(count(1.0), plan) / n_units
+    noise = budget.session.noise_std(count(float(grid[0]), grid=grid), plan) / n_units
     level = 1 - min(0.5, max(defaults.tail, defaults.min_tail * noise))
     return likely_search(budget.session, plan, count, grid, n_units=n_units, level=level)
 

@@ -10,7 +10,7 @@ from skdp.base.plan import BudgetSplit
 from skdp.fitting.defaults import DEFAULTS
 from skdp.fitting.scales import grown_share
 from skdp.fitting.search import AVERAGED, QUESTIONS, likely_search, noisy_search
-from skdp.privacy import BoundedStatistic, PrivateRecords
+from skdp.privacy import PrivateRecords
 from skdp.privacy.statistics import target_count
 
 # The grids and the numbers of searches are choices, not tuned.
@@ -100,12 +100,9 @@ def _quantile(budget: BudgetSplit, records: PrivateRecords, grid: np.ndarray, ta
 
     Of a larger part the number is lengthened to 2 %, as if the targets were normal.
     """
-
-    def count(bound: float) -> BoundedStatistic:
-        return target_count(records, bound, absolute=True)
-
+    count = partial(target_count, records, absolute=True)
     plan = budget.plan_gaussian(RANGE_QUESTIONS, purpose="scale")
-    noise = budget.session.noise_std(count(1.0), plan) / records.n_units
+    noise = budget.session.noise_std(count(float(grid[0]), grid=grid), plan) / records.n_units
     seen = min(0.5, max(tail, DEFAULTS.quantiles.min_tail * noise))
     found = likely_search(budget.session, plan, count, grid, n_units=records.n_units, level=1 - seen)
     return found * float(ndtri(tail / 2) / ndtri(seen / 2)) if seen > tail else found
@@ -117,12 +114,9 @@ def released_half_width(budget: BudgetSplit, records: PrivateRecords, grid: np.n
     The noise of the counts decides the tail that the search looks for. A shorter half-width is then lengthened to
     a tail of 2 %, as if the targets were normal.
     """
-
-    def count(bound: float) -> BoundedStatistic:
-        return target_count(records, bound, absolute=True)
-
+    count = partial(target_count, records, absolute=True)
     plan = budget.plan_gaussian(QUESTIONS, purpose="scale")
-    noise = budget.session.noise_std(count(1.0), plan) / records.n_units
+    noise = budget.session.noise_std(count(float(grid[0]), grid=grid), plan) / records.n_units
     tail = min(0.5, max(DEFAULTS.quantiles.tail, 2.0 * noise))
     offset = (0.5 - tail) * records.n_units
     half_width = noisy_search(budget, count, grid=grid, doubt=AVERAGED, offset=offset, plan=plan)

@@ -121,12 +121,8 @@ class Recalibration:
         low, high = np.zeros(k, dtype=np.intp), np.full(k, CENTRES.size - 1)
         for _ in range(plan.releases):
             middle = (low + high) // 2
-
-            def below(scores: Matrix, y: object, at: np.ndarray = CENTRES[middle]) -> np.ndarray:
-                return np.where(scores <= at, 0.5, -0.5)
-
             bound = self.largest * 0.5 * math.sqrt(k) * (1 + 2.0**-20)
-            count = scored.clipped_sum(below, bound, size=k, rowwise=True)
+            count = scored.clipped_sum(Below(CENTRES[middle]), bound, size=k, rowwise=True)
             up = session.gaussian(count, plan) < 0
             low, high = np.where(up, np.minimum(middle + 1, high), low), np.where(up, high, middle)
         return CENTRES[(low + high) // 2]
@@ -189,6 +185,16 @@ class _State:
         went = float(np.linalg.norm(moved - self.mean))
         covariance = covariance + defaults.doubt**2 * went**2 * np.eye(len(step))
         return replace(self, mean=moved, covariance=covariance, curvature=curvature, doubt=doubt)
+
+
+@dataclass(frozen=True)
+class Below:
+    """The vector of a row: 1/2 for each class whose score is at most its centre, and -1/2 for each other one."""
+
+    at: np.ndarray
+
+    def __call__(self, scores: Matrix, y: np.ndarray | None) -> np.ndarray:
+        return np.where(scores <= self.at, 0.5, -0.5)
 
 
 class Statistic:

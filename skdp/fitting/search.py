@@ -1,12 +1,13 @@
 """Binary search by noisy counts on a public grid: how medians and quantiles are released.
 
 A question counts the units whose value is at most a grid point. A unit adds +1/2 or -1/2, so "at least half of
-all" means a sum of at least 0, whatever the number of units.
+all" means a sum of at least 0, whatever the number of units. The first question counts at all points of the grid
+in one pass over the records, and the later ones read these counts.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -21,6 +22,12 @@ QUESTIONS = 10  # most questions of a search that asks again; a choice, not tune
 # Of searches by likelihoods: typical distance of a count from the level, over the number of units; largest change
 # of a likelihood by a noisy answer, and by an exact one. As in the prototype, not tuned.
 TYPICAL, SUREST, CERTAIN = 0.3, 4.0, 100.0
+
+
+class Count(Protocol):
+    """A centred count at a point of a search's grid, as `PrivateRecords.norm_count` gives it."""
+
+    def __call__(self, bound: float, /, *, grid: np.ndarray) -> BoundedStatistic: ...
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,7 @@ AVERAGED = Doubt(1.5, again=True)  # searches for quantiles use this
 
 def noisy_search(
     budget: BudgetSplit,
-    count: Callable[[float], BoundedStatistic],
+    count: Count,
     *,
     grid: np.ndarray = GRID,
     doubt: Doubt = FIRST_DOUBT,
@@ -67,7 +74,7 @@ def noisy_search(
     budget : BudgetSplit
         For all questions.
     count : callable
-        Gives the count at a grid point.
+        Gives the count at a grid point; called as ``count(point, grid=grid)``.
     offset : float, default=0.0
         0 is the median.
     between : tuple of float
@@ -93,7 +100,7 @@ def noisy_search(
         if low == high:
             break
         middle = (low + high) // 2
-        question = count(float(grid[middle]))
+        question = count(float(grid[middle]), grid=grid)
         total += float(budget.session.gaussian(question, plan)[0]) - offset
         asked += 1
         noise = math.sqrt(asked) * budget.session.noise_std(question, plan)
@@ -111,7 +118,7 @@ def noisy_search(
 def likely_search(
     session: PrivacySession,
     plan: GaussianPlan,
-    count: Callable[[float], BoundedStatistic],
+    count: Count,
     grid: np.ndarray,
     *,
     n_units: int,
@@ -136,7 +143,7 @@ def likely_search(
     asked, answers = [], []
     for _ in range(plan.releases):
         k = min(_middle(likelihood), grid.size - 2)
-        question = count(float(grid[k]))
+        question = count(float(grid[k]), grid=grid)
         above = float(session.gaussian(question, plan)[0]) - (level - 0.5) * n_units
         noise = session.noise_std(question, plan)
         if noise:

@@ -34,4 +34,5 @@ from .table_rows import add_table_rows as add_table_rows
 from .table_rows import merge_table_rows as merge_table_rows
 from .threads import n_threads as n_threads
 from .threads import run_blocks as run_blocks
+from .threads import threads_here as threads_here
 from .threshold import hard_threshold as hard_threshold

@@ -5,11 +5,13 @@ layers two Python threads abort the process. This pool is made when first needed
 The blocks are the same for every number of threads.
 """
 
+import contextlib
 import os
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar
 
 import numpy as np
 
@@ -51,11 +53,30 @@ def _affinity() -> int:
     return os.cpu_count() or 1
 
 
+_HERE: ContextVar[int | None] = ContextVar("n_threads", default=None)
+
+
+@contextlib.contextmanager
+def threads_here(number: int) -> Iterator[None]:
+    """Let the kernels use so many threads in this context, and not in other tasks of the process.
+
+    Parameters
+    ----------
+    number : int
+        At least 1. ``SKDP_NUM_THREADS``, which a user set, goes before it.
+    """
+    token = _HERE.set(number)
+    try:
+        yield
+    finally:
+        _HERE.reset(token)
+
+
 def n_threads() -> int:
     """Number of threads the kernels may use.
 
-    ``SKDP_NUM_THREADS`` if set, else ``NUMBA_NUM_THREADS`` (joblib sets it in its workers), else
-    the number of processors this process may run on.
+    ``SKDP_NUM_THREADS`` if set, else the number of threads of a Dask worker, in its tasks, else
+    ``NUMBA_NUM_THREADS`` (joblib sets it in its workers), else the number of processors this process may run on.
 
     Returns
     -------
@@ -79,6 +100,8 @@ def n_threads() -> int:
             if not text.isdecimal() or int(text) < 1:
                 raise ValueError(f"{name} must be a positive integer, got {text!r}.")
             return int(text)
+        if name == "SKDP_NUM_THREADS" and (here := _HERE.get()) is not None:
+            return here
     return _affinity()
 
 

@@ -146,15 +146,15 @@ class PrivateRecords:
         Returns
         -------
         PrivateRecords
-            One row of zeros stands for all of theirs.
+            Two rows of zeros stand for all of theirs: one would fit numbers that are no rows.
         """
-        X = np.zeros((1, shape.n_features), dtype=shape.dtype)
+        X = np.zeros((2, shape.n_features), dtype=shape.dtype)
         rows = Rows(
             sp.csr_matrix(X) if shape.container == "csr" else X,
-            np.zeros(1) if targets else None,
-            np.zeros(1, dtype=np.int64) if shape.unit == "group" else None,
-            np.ones(1) if weights else None,
-            shape, 1, object() if family is None else family,
+            np.zeros(2) if targets else None,
+            np.zeros(2, dtype=np.int64) if shape.unit == "group" else None,
+            np.ones(2) if weights else None,
+            shape, 1 if shape.unit == "group" else 2, object() if family is None else family,
         )  # fmt: skip
         return cls._of(rows)
 
@@ -353,8 +353,7 @@ class PrivateRecords:
         if isinstance(few, LazyTable):
             few = few.restricted(chosen)
         else:
-            few = few[:, beside(few, chosen)]
-            few = in_rows(few) if self.shape.n_records is None else few
+            few = in_rows(few[:, beside(few, chosen)])
         return self._derived(X=few, shape=self.shape.with_features(few.shape[1]))
 
     @chained

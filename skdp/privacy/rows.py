@@ -28,6 +28,7 @@ FINE = 2.0**-30  # grid of counts, in units of privacy, where no release has fix
 
 P = ParamSpec("P")
 R = TypeVar("R")
+A = TypeVar("A")
 
 
 class Changes(TypedDict, total=False):
@@ -155,7 +156,7 @@ class Rows(PublicRows):
     Rows that are derived from others share what does not change: ``_of_X`` holds the canonical matrix and
     ``_predicted`` the last predictions while X is the same, ``_of_y`` holds the kernels while X and y are the
     same. A kernel's key is all else that it depends on. Both are freed with the last rows that hold them.
-    ``_norms`` is of these rows alone, and ``_of_groups`` of all rows that are derived from the same records.
+    ``_kept`` is of these rows alone, and ``_of_groups`` of all rows that are derived from the same records.
     """
 
     X: Matrix | LazyTable
@@ -169,7 +170,7 @@ class Rows(PublicRows):
     _of_X: dict[str, Matrix] = field(default_factory=dict)
     _predicted: dict[bytes, NDArray[np.float64]] = field(default_factory=dict)
     _of_y: dict[Hashable, object] = field(default_factory=dict)
-    _norms: dict[object, NDArray[np.float64]] = field(default_factory=dict)
+    _kept: dict[object, object] = field(default_factory=dict)
     _of_groups: dict[str, "GroupRows"] = field(default_factory=dict)
 
     # ---------------------------------------------------------------- rows from rows
@@ -187,7 +188,7 @@ class Rows(PublicRows):
             _of_X={} if others else self._of_X,
             _predicted={} if others else self._predicted,
             _of_y={} if in_kernels else self._of_y,
-            _norms={},
+            _kept={},
             _of_groups={} if "groups" in changes else self._of_groups,
         )
 
@@ -327,14 +328,14 @@ class Rows(PublicRows):
         with np.errstate(all="ignore"):
             return np.asarray(np.asarray(self.y, dtype=np.float64) - np.asarray(values))
 
-    def norms(self, key: object, made: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
-        """Norms or other numbers of units, by a function: the last are kept, as one search asks many times."""
-        kept = self._norms.get(key)
-        if kept is None:
-            kept = made()
-            self._norms.clear()
-            self._norms[key] = kept
-        return kept
+    def kept(self, key: object, made: Callable[[], A]) -> A:
+        """Norms of units, or counts, by a function: the last are kept, as one search asks many times."""
+        found = cast("A | None", self._kept.get(key))  # so says the key
+        if found is None:
+            found = made()
+            self._kept.clear()
+            self._kept[key] = found
+        return found
 
     def rows_of(self, units: ArrayLike | None) -> NDArray[np.int64] | None:
         """The rows of some units; None means all."""

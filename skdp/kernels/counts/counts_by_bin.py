@@ -173,7 +173,7 @@ def _empty(size: int) -> Integers:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _bits(typingctx: Context, x: types.Type) -> tuple[Signature, object]:
+def float_bits(typingctx: Context, x: types.Type) -> tuple[Signature, object]:
     """The bits of a float64 as an unsigned integer."""
 
     def code(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: list[ir.Value]) -> ir.Value:
@@ -191,7 +191,7 @@ def _log2_bin(x, start):
     for powers of two: 1 for all subnormal numbers, 2048 for NaN, and 2047 for infinity and the numbers above
     ``2**1023``.
     """
-    bits = _bits(np.float64(x)) & MAGNITUDE
+    bits = float_bits(np.float64(x)) & MAGNITUDE
     return np.uint64(start[0, (bits + FRACTION) >> EXPONENT])
 
 

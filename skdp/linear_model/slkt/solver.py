@@ -368,8 +368,9 @@ def largest_gradient_entry(budget: BudgetSplit, records: PrivateRecords, loss: L
     """Smallest grid point that no record's gradient exceeds in the sup norm, by exact counts."""
     plan = budget.plan_gaussian(len(GRID) + 1, purpose="gamma")
     count = partial(records.norm_count, loss=loss, theta=theta, norm="max")
-    everyone = float(budget.session.gaussian(count(math.inf), plan)[0])
-    return noisy_search(budget, count, offset=everyone, plan=plan)
+    grid = np.append(GRID, math.inf)  # where everyone counts, so that this count needs no pass of its own
+    everyone = float(budget.session.gaussian(count(math.inf, grid=grid), plan)[0])
+    return noisy_search(budget, count, grid=grid, between=(0.0, GRID[-1]), offset=everyone, plan=plan)
 
 
 def released_row_norm(budget: BudgetSplit, records: PrivateRecords, least: float = 0.0) -> float:

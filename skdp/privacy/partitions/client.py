@@ -76,7 +76,7 @@ class Partitions:
         return [units[a:b] - start for a, b, start in zip(at[:-1], at[1:], self._offsets, strict=False)]
 
     def _nothing(self, request: Request) -> Words:
-        """The answer of no unit: of one row of zeros in a batch without units."""
+        """The answer of no unit: of rows of zeros in a batch without units."""
         from skdp.privacy.records import PrivateRecords
 
         empty = PrivateRecords.without_data(request.shape)

@@ -107,7 +107,7 @@ class PartitionedRows(PublicRows):
     base : PublicShape
         Of the records that no derivation changed.
     like : PrivateRecords
-        One row of zeros, derived as the records are. Bounds and grids of statistics are made with it, and nothing
+        Rows of zeros, derived as the records are. Bounds and grids of statistics are made with it, and nothing
         is released of it.
     chain : tuple of Derivation
     kept : dict

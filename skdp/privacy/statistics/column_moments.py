@@ -55,7 +55,8 @@ def column_moments(
     Raises
     ------
     ValueError
-        If a number is out of its range, if X lies on a device, or for classes of a CSR matrix. Nothing was read.
+        If a number is out of its range, if X lies on a device, or for classes of a CSR matrix or of records
+        without targets. Nothing was read.
 
     Notes
     -----
@@ -96,6 +97,8 @@ def column_moments(
     host_only(rows)
     if n_classes is not None and rows.shape.container == "csr":
         raise ValueError("moments by class need an array: a CSR matrix has no classes")
+    if n_classes is not None and rows.y is None:
+        raise ValueError("moments by class need targets, and these records have none")
     bound = max(1.0, present, squares / 2)
 
     def on_grid(unit: float) -> Integers:

@@ -220,7 +220,7 @@ def test_derived_rows_share_kernels_only_where_nothing_changed():
     assert rows().family is not rows().family
     for other in (near, moved, few):
         assert other is not one
-        assert not one._rows._norms
+        assert not one._rows._kept
 
 
 def test_a_statistic_of_derived_records_is_of_these():

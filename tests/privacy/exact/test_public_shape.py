@@ -151,8 +151,9 @@ READERS = {
     ("privacy/rows.py", "rows_of"),
     ("privacy/statistics/cbow_gradient.py", "_units"),
     ("privacy/statistics/clipped_sum.py", "_blocks"),
-    ("privacy/statistics/norm_counts.py", "count"),
-    ("privacy/statistics/norm_counts.py", "_row_norms"),
+    ("privacy/statistics/column_counts.py", "words"),
+    ("privacy/statistics/norm_counts.py", "_count"),
+    ("privacy/statistics/norm_counts.py", "_largest_entries"),
     ("privacy/statistics/row_moments.py", "_blocks"),
     ("privacy/statistics/row_moments.py", "fill_block"),
     ("privacy/statistics/row_moments.py", "words"),  # for the number of threads, which moves no bit
