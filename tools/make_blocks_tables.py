@@ -17,10 +17,10 @@ N_ROWS, N_FEATURES, BLOCK_ROWS = 20_000, 20, 5_000  # of the fits whose passes a
 
 # The plan on paper: 500 million rows of 100 float32 columns on 100 machines.
 MACHINES, ROWS, FEATURES = 100, 500_000_000, (100, 1000)
-TASK = 1e-3  # seconds of Dask's scheduler for a task (Dask's documentation, and measured here)
+TASK = 1e-3  # seconds of Dask's scheduler for a task, by Dask's documentation
 SLOTS = 16  # threads of a machine
 LINK = 1e9  # bytes a second of the client's network: 10 Gbit/s
-CELL = 1.3e-9  # seconds a cell and thread for a gradient: DPIGHTClassifier, 1,000,000 x 20 float32
+CELL = 5e-10  # seconds a cell and thread: a fit of DPIGHTClassifier, 1,000,000 x 20 float32, by its releases
 PRODUCT = 1e-10  # seconds a multiplication and thread of BLAS: 10 GFLOP/s; an assumption
 ADDED = 2**20  # bytes of an answer above which the workers add (skdp.distributed)
 

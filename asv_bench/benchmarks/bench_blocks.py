@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.bench_large_fits import table
-from benchmarks.common import ratio
+from benchmarks.common import best_of, one_thread, ratio
 from skdp import DPAdaSSPRegressor, DPIGHTClassifier, DPLinearRegression, DPLogisticRegression, DPStandardScaler
 from skdp.datasets import Blocks, array_blocks, parquet_blocks
 
@@ -150,3 +150,32 @@ class Memory:
         return float(done.stdout)
 
     track_peak.unit = "MB"
+
+
+class Cluster:
+    """Milliseconds of a release on a Dask cluster of two processes beside the release in memory, on few rows."""
+
+    params = ([2, 16, 64],)
+    param_names = ("partitions",)
+    timeout = 600
+
+    def setup(self, partitions):
+        import dask.array as da
+        from distributed import Client, LocalCluster
+
+        self.cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+        self.client = Client(self.cluster)
+        self.X = da.random.default_rng(0).normal(size=(6400, 5), chunks=(6400 // partitions, 5)).persist()
+        self.y = (self.X[:, 0] > 0).astype(int).persist()
+
+    def teardown(self, partitions):
+        self.client.close()
+        self.cluster.close()
+
+    def track_release(self, partitions):
+        model, X, y = DPIGHTClassifier(classes=(0, 1)), self.X.compute(), self.y.compute()
+        on_cluster = best_of(lambda: model.fit(self.X, self.y))
+        releases = sum(row["count"] for row in model.privacy_.mechanisms)
+        return 1000 * (on_cluster - one_thread(lambda: best_of(lambda: model.fit(X, y)))) / releases
+
+    track_release.unit = "ms"
