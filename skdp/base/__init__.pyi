@@ -1,3 +1,4 @@
+from .blocks import Placed as Placed
 from .declare import changed as changed
 from .declare import fitted as fitted
 from .declare import fixed as fixed
