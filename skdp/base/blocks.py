@@ -8,11 +8,15 @@ import importlib
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import reduce
-from typing import Protocol, TypeVar, cast
+from copy import copy
+from dataclasses import dataclass
+from functools import reduce, wraps
+from typing import NoReturn, ParamSpec, Protocol, TypeVar, cast
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
 # Modules that make blocks of collections that other packages define, by the package of a type; each has a function
 # `blocks_of(X, y, groups, sample_weight)`. They are imported where such data come.
@@ -22,9 +26,14 @@ Block = tuple[object, object, object, object]  # X, y, groups and sample weights
 
 Labels = NDArray[np.object_]  # or of integers, or of text
 
+# How scikit-learn's warning for an array begins, where an estimator was fitted to a frame.
+WITHOUT_NAMES = "X does not have valid feature names"
+
 PartT = TypeVar("PartT")
 RequestT = TypeVar("RequestT")
 AnswerT = TypeVar("AnswerT")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Blocks:
@@ -98,20 +107,69 @@ class Blocks:
         self._n_rows: int | None = None  # of a whole pass
 
     def __iter__(self) -> Iterator[object]:
-        return self._watched() if self.progress else iter(self.factory())
+        return self._watched() if self.progress else iter(self._made())
+
+    def _made(self) -> Iterable[object]:
+        made = self.factory()
+        if not isinstance(made, Iterable):
+            raise TypeError(f"factory must return an iterable of blocks, got {type(made).__name__}")
+        return made
 
     def _watched(self) -> Iterator[object]:
         """Iterate the blocks below a bar over their rows; the number of all rows is known after one pass."""
         from tqdm.auto import tqdm
 
         with tqdm(desc="skdp blocks", total=self._n_rows, unit="row", unit_scale=True) as bar:
-            for block in self.factory():
+            for block in self._made():
                 yield block
-                bar.update(cast("_Table", as_block(block)[0]).shape[0])
+                bar.update(count_rows(as_block(block)[0]))
             self._n_rows = int(bar.n)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
+
+    def __array__(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError(
+            f"{type(self).__name__} are not in memory, and this function wants all rows in one array: "
+            "iterate over the blocks, or take a function of skdp that reads them (fit, predict, transform, "
+            "skdp.statistics, skdp.metrics.evaluate)"
+        )
+
+    def mapped(self, function: Callable[[object], object], *, keep: bool = False) -> "Blocks":
+        """Return the function's results for X of each block, which are computed while they are read.
+
+        Parameters
+        ----------
+        function : callable
+            Of one block's X: an array, a CSR matrix or a data frame.
+        keep : bool, default=False
+            Whether a result stands in the place of X, beside the block's targets, groups and weights.
+
+        Returns
+        -------
+        Blocks
+        """
+
+        def results() -> Iterator[object]:
+            for block in self:
+                X = as_block(block)[0]
+                with warnings.catch_warnings():
+                    if self.feature_names is not None:  # the blocks are arrays, and their names were compared
+                        warnings.filterwarnings("ignore", message=WITHOUT_NAMES)
+                    found = function(in_dtype(X, self.dtype))
+                yield (found, *block[1:]) if keep and isinstance(block, tuple) else found
+
+        # The blocks that are read show their progress.
+        return Blocks(results, group_starts=self.group_starts, n_buckets=self.n_buckets)
+
+    def check_names(self, estimator: object) -> None:
+        """Refuse blocks whose names of columns are not those that a fitted estimator knows."""
+        known = getattr(estimator, "feature_names_in_", None)
+        if self.feature_names is not None and known is not None and tuple(known) != self.feature_names:
+            raise ValueError(
+                f"the columns of the blocks have other names, or another order, than those in the fit of "
+                f"{type(estimator).__name__}: give columns= to the reader as {list(known)}"
+            )
 
     @property
     def places_groups(self) -> bool:
@@ -216,10 +274,6 @@ def blocks_of(X: object, y: object = None, groups: object = None, sample_weight:
     return X
 
 
-class _Table(Protocol):
-    shape: tuple[int, ...]
-
-
 class _Adapter(Protocol):
     def blocks_of(self, X: object, y: object, groups: object, sample_weight: object) -> Blocks: ...
 
@@ -238,20 +292,76 @@ def as_block(given: object) -> Block:
     parts = given if isinstance(given, tuple) else (given,)
     if not 1 <= len(parts) <= 4:
         raise TypeError(f"a block is X or (X, y[, groups[, sample_weight]]), got a tuple of length {len(parts)}")
+    if parts[0] is None:
+        raise TypeError("a block is X or (X, y[, groups[, sample_weight]]), and here X is None")
     return cast("Block", (*parts, *[None] * (4 - len(parts))))
 
 
-def mapped(blocks: Blocks, function: Callable[[object], object]) -> Blocks:
-    """Return blocks of the function's results for the X of each block, computed while they are read."""
+def count_rows(X: object) -> int:
+    """Number of rows of a block."""
+    shape = getattr(X, "shape", None)
+    return int(shape[0]) if shape else len(cast("Sequence[object]", X))
 
-    def results() -> Iterator[object]:
-        for block in blocks:
-            with warnings.catch_warnings():
-                if blocks.feature_names is not None:  # the blocks are arrays, and their names were compared
-                    warnings.filterwarnings("ignore", message="X does not have valid feature names")
-                yield function(as_block(block)[0])
 
-    return Blocks(results)  # the blocks that are read show their progress
+def in_dtype(X: object, dtype: str | None) -> object:
+    """An array or a CSR matrix in the dtype of all blocks; other tables, and all without a dtype, as they are."""
+    given = getattr(X, "dtype", None)
+    if dtype is None or not isinstance(given, np.dtype) or given == dtype or given.kind not in "biuf":
+        return X
+    return cast("NDArray[np.generic]", X).astype(dtype)
+
+
+def by_block(method: Callable[P, T], *, keep: bool = False) -> Callable[P, T]:
+    """Let a method of a fitted estimator take blocks: it then gives blocks of its results, by `Blocks.mapped`.
+
+    The results are those of the estimator as it is now, also after another fit.
+    """
+
+    @wraps(method)
+    def called(self: object, X: object, *args: object, **options: object) -> object:
+        blocks = blocks_of(X)
+        if blocks is None:
+            return cast("Callable[..., object]", method)(self, X, *args, **options)
+        check_is_fitted(self)
+        blocks.check_names(self)
+        return blocks.mapped(_OfBlock(copy(self), method.__name__, args, options), keep=keep)
+
+    return cast("Callable[P, T]", called)
+
+
+@dataclass(frozen=True)
+class _OfBlock:
+    """A method of an estimator, which takes a table without rows, too."""
+
+    estimator: object
+    method: str
+    args: tuple[object, ...]
+    options: dict[str, object]
+
+    def __call__(self, X: object) -> object:
+        ask = getattr(self.estimator, self.method)
+        shape = getattr(X, "shape", ())
+        if len(shape) != 2 or shape[0]:
+            return ask(X, *self.args, **self.options)
+        # The first of no results: a row of zeros tells their shape and their type. A frame's columns have types of
+        # their own, and so may cells of dtype object.
+        row: object = np.zeros((1, shape[1]), dtype=getattr(X, "dtype", object))
+        if hasattr(X, "indptr"):
+            row = sp.csr_matrix(row)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=WITHOUT_NAMES)
+            return ask(row, *self.args, **self.options)[:0]
+
+
+def tables_by_block(cls: type[T]) -> type[T]:
+    """Let the transformations of a class take blocks; targets, groups and weights stay beside the results.
+
+    A decorator of the class, because scikit-learn wraps ``transform`` when the class is made.
+    """
+    for name in ("transform", "inverse_transform"):
+        if name in vars(cls):
+            setattr(cls, name, by_block(vars(cls)[name], keep=True))
+    return cls
 
 
 def _ascending(labels: ArrayLike) -> Labels:

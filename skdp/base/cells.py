@@ -196,7 +196,7 @@ def check_collected(**given: object) -> None:
     >>> check_collected(X=iter([[1.0, 2.0]]))
     Traceback (most recent call last):
         ...
-    TypeError: X is not in memory (list_iterator): collect it first, for example by list(X); nothing was spent
+    TypeError: X is not in memory (list_iterator): collect it first, for example by list(X), or give blocks ...
     """
     for name, values in given.items():
         if isinstance(values, Blocks):
@@ -227,7 +227,7 @@ def _repair(name: str, values: object) -> str | None:
         return f"{name} = pandas.read_csv(...) or numpy.load(...), if this names a file"
     of_unknown_length = isinstance(values, Iterable) and not isinstance(values, Sized)
     if isinstance(values, Iterator) or (of_unknown_length and not _array_like(values)):
-        return f"list({name})"
+        return f"list({name}), or give blocks of rows as skdp.datasets.Blocks(factory)"
     return None
 
 

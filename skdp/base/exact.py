@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
+from skdp.base.blocks import is_blocks
 from skdp.base.cells import check_collected
 from skdp.base.declare import check_parameters, fixed
 from skdp.base.fit import Adjacency, FitFrame, PrivateFit, ProblemT, Unit, replace_fitted, tell
@@ -46,6 +47,9 @@ class NonPrivateFit(_Frame[ProblemT]):  # type: ignore[explicit-any]  # of the b
         -------
         self : estimator
         """
+        if is_blocks(X):
+            name = type(self).__name__
+            raise TypeError(f"{name} takes no blocks: it is for comparisons, without privacy. Fit data in memory")
         check_collected(X=X, y=y, **more)
         check_parameters(self)
         self._check_parameters()

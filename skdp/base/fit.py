@@ -169,6 +169,7 @@ class PrivateFit(FitFrame[ProblemT]):  # type: ignore[explicit-any]  # of the ba
 
     # Why a fit takes no blocks of rows (`Blocks`), or None where all of its statistics are sums over blocks.
     _no_blocks: ClassVar[str | None] = "its class does not say that all of its statistics are sums over rows"
+    _records_are_rows = True  # whether the records of a problem are the rows of X, and not numbers made of them
     _pure_possible = False  # whether delta=0 can be paid, by pure mechanisms alone
     _knows_width = False  # whether parameters tell the number of columns, for `plan`
     _erratum: ClassVar[str | None] = None  # of the published constant, for the report
@@ -285,12 +286,20 @@ class PrivateFit(FitFrame[ProblemT]):  # type: ignore[explicit-any]  # of the ba
 
         return cast("ProblemT", problem_of_blocks(self, blocks))
 
+    def _read_block(self, X: object, y: object = None, groups: object = None, **more: object) -> ProblemT:
+        """Check one block: `read`, unless the records of a block need what only all blocks together tell."""
+        return self.read(X, y, groups, **more)
+
+    def _of_blocks(self, problem: ProblemT) -> ProblemT:
+        """The problem of all blocks, from what `_read_block` made of each."""
+        return problem
+
     # ---------------------------------------------------------------- before the data
 
     def _check_blocks(self, blocks: Blocks, more: dict[str, object]) -> None:
         """Refuse data in blocks by the class and by public parameters; nothing is read."""
-        name = type(self).__name__
         if self._no_blocks is not None:
+            name = getattr(self, "_called", None) or type(self).__name__
             raise TypeError(f"{name} takes no blocks: {self._no_blocks}. Fit data in memory; nothing was spent")
         if self._session_unit == "group" and not blocks.places_groups:
             raise ValueError(

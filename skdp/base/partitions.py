@@ -16,11 +16,12 @@ from typing import Protocol, TypeVar, cast
 import numpy as np
 
 from skdp._compat import warn_user
-from skdp.base.blocks import Blocks, Placed, as_block
+from skdp.base.blocks import WITHOUT_NAMES, Blocks, Placed, as_block, count_rows, in_dtype
 from skdp.base.cells import as_cells
 from skdp.base.kinds import check_groups
 from skdp.base.plan import NoRecords
 from skdp.base.problem import Problem
+from skdp.base.user_tables import columns_named
 from skdp.privacy import PrivateRecords
 from skdp.privacy.partitions.client import Part, Partitions, PartShape, Refused, misplaced, refusal
 
@@ -35,9 +36,13 @@ class Reads(Protocol):
 
     unit: str
     _record_checks: str
+    _records_are_rows: bool
 
-    def read(self, X: object, y: object = None, groups: object = None, **weights: object) -> Problem:
-        """Check the data."""
+    def _read_block(self, X: object, y: object = None, groups: object = None, **weights: object) -> Problem:
+        """Check a block."""
+
+    def _of_blocks(self, problem: Problem) -> Problem:
+        """The problem of all blocks."""
 
     def get_params(self, deep: bool = True) -> dict[str, object]:
         """Parameters by name."""
@@ -72,6 +77,8 @@ class MakePart:
     estimator : estimator
         Unfitted, without accountant and seed.
     dtype : str or None
+    names : tuple of str, or None
+        Of the columns, where blocks are arrays.
     places : Blocks
         Says which groups a block holds.
     remote : bool
@@ -80,20 +87,20 @@ class MakePart:
 
     estimator: Reads
     dtype: str | None
+    names: tuple[str, ...] | None
     places: Blocks
     remote: bool
 
     def __call__(self, block: object, index: int) -> Part:
         """Return the part of block ``index``."""
         again = (self, (block, index))
-        if not self.remote:
-            return self._made(block, index)
         try:
             return self._made(block, index)
-        except Misplaced:
-            return Part(None, None, Refused("groups", index), again)
-        except Exception:
-            return Part(None, None, Refused("read", index), again)
+        except Exception as error:
+            if not self.remote:
+                error.add_note(f"In block {index}. A block is X or (X, y[, groups[, sample_weight]]).")
+                raise
+            return Part(None, None, Refused("groups" if isinstance(error, Misplaced) else "read", index), again)
 
     def _made(self, block: object, index: int) -> Part:
         X, y, groups, sample_weight = as_block(block)
@@ -105,13 +112,16 @@ class MakePart:
         if groups is not None and not self.places.check_groups(np.asarray(as_cells(groups)), index):
             raise Misplaced(misplaced(f"block {index}"))
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        with warnings.catch_warnings(record=True) as caught, np.errstate(all="ignore"):
+        named = columns_named(self.names)
+        with warnings.catch_warnings(record=True) as caught, np.errstate(all="ignore"), named:
             warnings.simplefilter("always")
-            problem = self.estimator.read(X, y, groups, **weights)
+            problem = self.estimator._read_block(in_dtype(X, self.dtype), y, groups, **weights)
         records = problem.records
         if not isinstance(records, PrivateRecords):
             raise TypeError(f"{type(self.estimator).__name__} takes no blocks: its records are of another kind")
-        part = Part(records, self.dtype, None, (self, ((None, y, groups, sample_weight), index)))
+        of_rows = self.estimator._records_are_rows
+        kept = (None if of_rows else X, y, groups, sample_weight)
+        part = Part(records, self.dtype if of_rows else None, None, (self, (kept, index)))
         warned = tuple((str(warning.message), warning.category) for warning in caught)
         part.facts = Facts(index, n_rows, part.shape, replace(problem, records=NoRecords(records.shape)), warned)
         return part
@@ -143,6 +153,15 @@ class Streamed(Placed):
         """Keep the function."""
         self._make = make
 
+    def check_repeats(self) -> None:
+        """Refuse, before the first release, a source whose blocks come only once."""
+        end = object()
+        if self._seen and next(iter(self._blocks), end) is end:
+            raise TypeError(
+                "factory gave no blocks when it was called again: it returned an iterator that is used up. Let it "
+                "make a new one at each call, for example Blocks(lambda: read(path)); nothing was spent"
+            )
+
     def map(  # type: ignore[override]
         self,
         function: Callable[[Part, RequestT, object], AnswerT],
@@ -172,12 +191,6 @@ def facts_of(part: Part, request: None, own: object) -> Facts | Refused:
     return cast("Facts | Refused", part.facts)
 
 
-def count_rows(X: object) -> int:
-    """Number of rows of a block."""
-    shape = getattr(X, "shape", None)
-    return int(shape[0]) if shape else len(cast("Sequence[object]", X))
-
-
 def uncharged_copy(estimator: Reads) -> Reads:
     """An unfitted copy that charges no accountant and knows no seed: it only checks blocks."""
     given = estimator.get_params(deep=False)
@@ -187,13 +200,15 @@ def uncharged_copy(estimator: Reads) -> Reads:
 def problem_of_blocks(estimator: Reads, blocks: Blocks) -> Problem:
     """Check all blocks, in one pass, and return the problem of their records."""
     engine = blocks if isinstance(blocks, Placed) else Streamed(blocks)
-    make = MakePart(uncharged_copy(estimator), blocks.dtype, _places(blocks), engine.remote)
+    make = MakePart(uncharged_copy(estimator), blocks.dtype, blocks.feature_names, _places(blocks), engine.remote)
     engine.place(make)
     found: list[Facts] = []
     for facts in engine.map(facts_of, None):
         if isinstance(facts, Refused):
             raise refusal(facts, estimator._record_checks)
         found.append(facts)
+    if isinstance(engine, Streamed):
+        engine.check_repeats()
     return _agreed(estimator, engine, blocks, found)
 
 
@@ -217,16 +232,11 @@ def _agreed(estimator: Reads, engine: Placed, blocks: Blocks, found: Sequence[Fa
     for facts in filled[1:]:
         _compare(first, facts)
     for text, category in first.warned:
-        warn_user(text, category)
+        if blocks.feature_names is None or not text.startswith(WITHOUT_NAMES):
+            warn_user(text, category)
     counts = [0 if facts.shape is None else facts.shape.n_units for facts in found]
     partitions = Partitions(engine, engine.remote, estimator._record_checks, counts)
-    fitted = dict(problem.fitted)
-    if blocks.feature_names is not None and "feature_names_in_" not in fitted:
-        names = blocks.feature_names
-        if len(names) != shape.shape.n_features:
-            raise ValueError(f"feature_names has {len(names)} names for {shape.shape.n_features} columns")
-        fitted["feature_names_in_"] = np.array(names, dtype=object)
-    return replace(problem, records=partitions.records(shape), fitted=fitted)
+    return estimator._of_blocks(replace(problem, records=partitions.records(shape)))
 
 
 def _compare(first: Facts, other: Facts) -> None:
@@ -235,7 +245,8 @@ def _compare(first: Facts, other: Facts) -> None:
     where = f"block {other.index} and block {first.index}"
     if a.shape.n_features != b.shape.n_features:
         raise ValueError(
-            f"{where} have different numbers of columns: {b.shape.n_features} and {a.shape.n_features}"
+            f"{where} have different numbers of columns, {b.shape.n_features} and {a.shape.n_features}: give the "
+            "same columns in each block"
         )
     if a.shape.container != b.shape.container:
         raise TypeError(f"{where} are stored in different ways: give all blocks as arrays, or all as CSR")

@@ -14,7 +14,9 @@ fit may: the number of records is public, and so is the divisor of the sums.
 
 import math
 import re
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import update_wrapper
 from inspect import signature
 from types import FunctionType, MethodType
@@ -252,9 +254,10 @@ def validate_table(
     try:
         # scikit-learn sums the cells. The sum may overflow, and a warning would reveal that.
         with np.errstate(all="ignore"):
-            if y is None:
-                return validate_data(estimator, X, **options)
-            return validate_data(estimator, X, y, y_numeric=False, **options)
+            made = validate_data(estimator, X, **({} if y is None else {"y": y, "y_numeric": False}), **options)
+            if reset:
+                _name_columns(estimator)
+            return made
     except (TypeError, ValueError) as error:
         error_type = TypeError if isinstance(error, TypeError) else ValueError
         message = _without_cells(
@@ -265,6 +268,28 @@ def validate_table(
     except OverflowError:
         error_type, message = ValueError, "Input X contains a number that is too large for float64."
     raise error_type(message)
+
+
+_NAMES: ContextVar[tuple[str, ...] | None] = ContextVar("names of columns", default=None)
+
+
+@contextmanager
+def columns_named(names: tuple[str, ...] | None) -> Iterator[None]:
+    """Give the columns of arrays these public names, where `validate_table` sees them first inside the block."""
+    token = _NAMES.set(names)
+    try:
+        yield
+    finally:
+        _NAMES.reset(token)
+
+
+def _name_columns(estimator: BaseEstimator) -> None:
+    names = _NAMES.get()
+    if names is None or hasattr(estimator, "feature_names_in_"):
+        return
+    if len(names) != estimator.n_features_in_:
+        raise ValueError(f"feature_names has {len(names)} names for {estimator.n_features_in_} columns")
+    estimator.feature_names_in_ = np.array(names, dtype=object)
 
 
 def _without_cells(text: str, estimator: BaseEstimator, X: ArrayLike, y: ArrayLike) -> str | None:

@@ -15,8 +15,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from skdp._compat import warn_user
 from skdp._docs import document
 from skdp.base import fit, problem
+from skdp.base.blocks import blocks_of, by_block
 from skdp.base.cells import as_cells, cell_numbers, is_untyped, kind, label_codes, refuse_dates
 from skdp.base.declare import Declared, fitted, parameter
+from skdp.base.each_block import score_of_blocks
 from skdp.base.kinds import check_number, described, flag
 from skdp.base.plan import BudgetSplit, NoRecords
 from skdp.base.user_tables import clipped_weights, distinct, encode_groups, validate_table
@@ -262,20 +264,24 @@ class LabelModel(ClassifierMixin, Declared):
         """The class weights that multiply gradients."""
         return self.class_weight
 
+    @by_block
     def decision_function(self, X: object) -> np.ndarray:
         """Scores of the classes; their softmax is `predict_proba`, unless the loss is your own.
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
+        X : array-like, CSR matrix, Blocks or Dask collection of shape (n_samples, n_features)
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Of `Blocks` these are `Blocks` of arrays, and of a Dask collection a Dask array: both are computed when
+            they are read.
         """
         return like(X, self._scores(X))
 
     @document(decision_function)
+    @by_block
     def predict(self, X: object) -> np.ndarray:
         """Most probable class; ties go to the first class.
 
@@ -290,6 +296,7 @@ class LabelModel(ClassifierMixin, Declared):
 
     @available_if(_has_probabilities)
     @document(decision_function)
+    @by_block
     def predict_proba(self, X: object) -> np.ndarray:
         """Class probabilities, for every declared class.
 
@@ -304,6 +311,7 @@ class LabelModel(ClassifierMixin, Declared):
 
     @available_if(_has_probabilities)
     @document(predict_proba)
+    @by_block
     def predict_log_proba(self, X: object) -> np.ndarray:
         """Logarithms of `predict_proba`, as scikit-learn defines them."""
         probabilities = self.predict_proba(X)
@@ -314,14 +322,14 @@ class LabelModel(ClassifierMixin, Declared):
         with np.errstate(divide="ignore"):
             return np.log(probabilities)
 
-    def score(self, X: object, y: object, sample_weight: object = None) -> float:
+    def score(self, X: object, y: object = None, sample_weight: object = None) -> float:
         """Accuracy of `predict`; on private rows it is not private.
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
+        X : array-like, CSR matrix, Blocks or Dask collection of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
-            True labels or targets.
+            True labels or targets; not beside `Blocks`, which hold them.
         sample_weight : array-like of shape (n_samples,), default=None
 
         Returns
@@ -335,6 +343,10 @@ class LabelModel(ClassifierMixin, Declared):
         is a release that no epsilon covers, and so are ``cross_val_score``, ``permutation_importance`` and
         ``partial_dependence``. Score on public rows, or release scores with noise by `skdp.metrics.evaluate`.
         """
+        blocks = blocks_of(X, y, None, sample_weight)
+        if blocks is not None:
+            return score_of_blocks(self, blocks)
+        _require(self, y)
         y, found, sample_weight = map(on_host, (y, self.predict(X), sample_weight))
         return float(accuracy_score(y, found, sample_weight=sample_weight))
 
@@ -392,13 +404,14 @@ class NumberModel(RegressorMixin, Declared):
         return low, high
 
     @document(LabelModel.predict)
+    @by_block
     def predict(self, X: object) -> np.ndarray:
         """Predicted targets, cut to ``prediction_bounds_`` where the model has them."""
         found: np.ndarray = cut(self, like(X, self._scores(X)))
         return found
 
     @document(LabelModel.score)
-    def score(self, X: object, y: object, sample_weight: object = None) -> float:
+    def score(self, X: object, y: object = None, sample_weight: object = None) -> float:
         """R^2 of `predict`; on private rows it is not private.
 
         Returns
@@ -406,6 +419,10 @@ class NumberModel(RegressorMixin, Declared):
         float
             At most 1; 0 is the mean of ``y``.
         """
+        blocks = blocks_of(X, y, None, sample_weight)
+        if blocks is not None:
+            return score_of_blocks(self, blocks)
+        _require(self, y)
         y, found, sample_weight = map(on_host, (y, self.predict(X), sample_weight))
         return float(r2_score(y, found, sample_weight=sample_weight))
 

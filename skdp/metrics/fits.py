@@ -4,12 +4,13 @@ import math
 import sys
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any, Unpack, cast
+from typing import Any, ClassVar, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from skdp.base.blocks import Blocks
 from skdp.base.declare import fitted, parameter
 from skdp.base.fit import PrivateFit, SessionOptions
 from skdp.base.kinds import check_number, described, real
@@ -71,7 +72,10 @@ class EvaluationFit(PrivateFit[EvaluationProblem]):
     total_: float | None = fitted()
     units_: str = fitted()
 
+    _no_blocks: ClassVar[str | None] = None
+    _records_are_rows = False
     _record_checks = "accepted by the model"
+    _place_is_public = True  # whether a row of X keeps its place when another record changes
     _purpose = ""  # of the release, where there is one
     _key_names_class = True
 
@@ -89,8 +93,16 @@ class EvaluationFit(PrivateFit[EvaluationProblem]):
         return super()._open_session(n_units, **options)
 
     def _fixed(self) -> bool:
-        """Whether the number of rows is public."""
-        return self.unit == "record" and self.n_public is None
+        """Whether the number of rows is public, and so the place of each row in a call to the model."""
+        return self._place_is_public and self.unit == "record" and self.n_public is None
+
+    def _check_blocks(self, blocks: Blocks, more: dict[str, object]) -> None:
+        super()._check_blocks(blocks, more)
+        blocks.check_names(self.model)
+
+    def _read_block(self, X: object, y: object = None, groups: object = None, **more: object) -> EvaluationProblem:
+        self._place_is_public = False  # a changed record may come to lie in another block
+        return self.read(X, y, groups, **more)
 
     def _codes(self, columns: Floats, groups: object) -> PrivateRecords:
         """Records of numbers of cells, with group labels as the user gave them."""
@@ -218,17 +230,28 @@ class TwoClassTable(EvaluationFit):
 
     def read(self, X: object, y: object = None, groups: object = None) -> EvaluationProblem:
         """Find the cell of each row by its score and its label; from here on the record is its cell."""
+        scored = self._scored(X, y)
+        codes = None if groups is None else encode_groups(groups, len(scored))
+        units = len(scored) if codes is None else int(codes.max()) + 1
+        effective_n = self._effective_n(units if self.n_public is None else self.n_public)
+        cells = CellOf(self._grid(effective_n)[0].edges)(scored)
+        return EvaluationProblem(self._coded(cells, codes), {"effective_n_": effective_n}, ())
+
+    def _scored(self, X: object, y: object) -> Floats:
+        """The score of each row, and whether its label is the second one."""
         count_rows(X, y)
         second = class_codes(y, self._labels()) == 1
-        scores = self._scores(X)
-        codes = None if groups is None else encode_groups(groups, len(scores))
-        units = len(scores) if codes is None else int(codes.max()) + 1
-        effective_n = self._effective_n(units if self.n_public is None else self.n_public)
-        grid, _ = self._grid(effective_n)
-        place = np.searchsorted(grid.edges, scores, side="right")
-        place[np.isnan(scores)] = 0
-        place += grid.n_bins * ~second
-        return EvaluationProblem(self._coded(place[:, None], codes), {"effective_n_": effective_n}, ())
+        return np.column_stack((self._scores(X), second))
+
+    def _read_block(self, X: object, y: object = None, groups: object = None, **more: object) -> EvaluationProblem:
+        # The bins follow from the number of units, which all blocks together tell.
+        self._place_is_public = False
+        return EvaluationProblem(self._codes(self._scored(X, y), groups), {}, ())
+
+    def _of_blocks(self, problem: EvaluationProblem) -> EvaluationProblem:
+        effective_n = self._effective_n(problem.records.n_units)
+        cells = problem.records.mapped(CellOf(self._grid(effective_n)[0].edges), 1)
+        return replace(problem, records=cells, fitted={"effective_n_": effective_n})
 
     def _imagined(self, shape: PublicShape) -> EvaluationProblem:
         return replace(super()._imagined(shape), fitted={"effective_n_": self._effective_n(shape.n_units)})
@@ -275,6 +298,21 @@ class TwoClassTable(EvaluationFit):
         return ClassificationEvaluation(
             noisy, grid, first, self._labels(), self.privacy_, name_of(self.model), self.units_
         )
+
+
+@dataclass(frozen=True, eq=False)
+class CellOf:
+    """Finds the cell of rows of a score, and whether the label is the second one, by public edges of bins."""
+
+    edges: Floats
+
+    def __call__(self, scored: Floats) -> Floats:
+        """Return a column of cell numbers; a score that is no number is in the lowest bin."""
+        scores = np.ascontiguousarray(scored[:, 0])
+        place = np.searchsorted(self.edges, scores, side="right")
+        place[np.isnan(scores)] = 0
+        place += (len(self.edges) + 1) * (scored[:, 1] != 1.0)
+        return place[:, None].astype(np.float64)
 
 
 def _edges_around(threshold: float, n_bins: int) -> Floats:

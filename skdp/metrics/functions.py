@@ -15,7 +15,7 @@ from skdp.statistics.calls import Budget, takes_budget
 def evaluate(
     model: object,
     X: object,
-    y: object,
+    y: object = None,
     *,
     bins: object = "auto",
     threshold: float | None = None,
@@ -32,11 +32,11 @@ def evaluate(
         Released, or fitted to other people: the rows of ``X`` and ``y`` are protected here, not the model's
         training rows. Labels come from ``model.classes_``, and the second class is the positive one. The model
         must score each row by itself.
-    X : array-like, CSR matrix or data frame of shape (n_samples, n_features)
+    X : array-like, CSR matrix, data frame, Blocks or Dask collection of shape (n_samples, n_features)
         Rows that the model was not fitted to, as the model takes them. Not changed.
-    y : array-like of shape (n_samples,)
-        Their labels or targets. A label that is missing or unknown to the model counts as the first class; a
-        target must be finite.
+    y : array-like of shape (n_samples,), default=None
+        Their labels or targets; not beside `Blocks`, which hold them. A label that is missing or unknown to the
+        model counts as the first class; a target must be finite.
     bins : "auto", int or array-like of float, default="auto"
         The public bins of the scores of a model of two classes. An even number is bins of equal width on the logit
         scale; "auto" takes 64, or 128 and 256 where the number of units times mu passes 2,000 and 8,000. An

@@ -9,6 +9,7 @@ from typing import Unpack
 import numpy as np
 
 from skdp._docs import document
+from skdp.base.each_block import paired
 from skdp.metrics.label_fits import (
     BalancedAccuracy,
     ConfusionCounts,
@@ -25,7 +26,7 @@ from skdp.statistics.released_tables import ReleasedTable
 
 def _score(fit: GivenAnswers, y_true: object, given: object, groups: object) -> ReleasedScore:
     """Run a fit that releases one score."""
-    done = fit.fit(given, y_true, groups=groups)
+    done = fit.fit(*paired(given, y_true), groups=groups)
     return released_score(done.score(), done.privacy_)
 
 
@@ -38,9 +39,9 @@ def accuracy_score(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        True labels. A missing one is never right.
-    y_pred : array-like of shape (n_samples,)
+    y_true : array-like or Blocks of shape (n_samples,)
+        True labels. A missing one is never right. Blocks may be those of (X, y) that the model predicted.
+    y_pred : array-like or Blocks of shape (n_samples,)
         Predicted labels: each made from its row alone, by a model that was not fitted to these rows.
     {unit}
         A group counts as one: the mean of its rows.
@@ -149,7 +150,7 @@ def roc_auc_score(
     True
     """
     fit = GivenScores(labels=labels, bins=bins, **budget)
-    return fit.fit(y_score, y_true, groups=groups).evaluation()["roc_auc"]
+    return fit.fit(*paired(y_score, y_true), groups=groups).evaluation()["roc_auc"]
 
 
 @document(balanced_accuracy_score)
@@ -237,7 +238,7 @@ def confusion_matrix(
     True
     """
     fit = ConfusionCounts(labels=labels, **budget)
-    done = fit.fit(y_pred, y_true, groups=groups)
+    done = fit.fit(*paired(y_pred, y_true), groups=groups)
     names = tuple(check_labels(labels).tolist())
     noise = np.full(done.answers_.shape, done.noise_std_)
     return ReleasedTable(np.array(done.answers_), noise, names, names, ("true",), done.privacy_)

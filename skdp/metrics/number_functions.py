@@ -3,6 +3,7 @@
 from typing import Any, Unpack
 
 from skdp._docs import document
+from skdp.base.each_block import paired
 from skdp.metrics.regression_fits import NumberScore
 from skdp.metrics.released_score import ReleasedScore
 from skdp.statistics.calls import Budget, takes_budget
@@ -152,4 +153,4 @@ def mean_absolute_error(
 
 
 def _released(score: str, y_true: object, y_pred: object, groups: object, **terms: Any) -> ReleasedScore:
-    return NumberScore(score=score, **terms).fit(y_pred, y_true, groups=groups).released()
+    return NumberScore(score=score, **terms).fit(*paired(y_pred, y_true), groups=groups).released()

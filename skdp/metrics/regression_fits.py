@@ -1,5 +1,6 @@
 """The fits behind scores of numbers: windows of target and residual first, then their moments."""
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -13,7 +14,7 @@ from skdp.base.problem import Solution
 from skdp.fitting.columns import check_bounds
 from skdp.fitting.targets import finite_targets
 from skdp.fitting.utility import Facts, is_given, utility_warnings
-from skdp.kernels.protocols import Floats
+from skdp.kernels.protocols import Floats, Matrix
 from skdp.metrics.fits import EvaluationFit, EvaluationProblem
 from skdp.metrics.models import count_rows, kind_of, name_of, row_scores
 from skdp.metrics.regression import ErrorsByPrediction, RegressionEvaluation, ScoreWindows
@@ -286,6 +287,17 @@ class NumberScore(Residuals):
         return released_score(getattr(self.moments_, self.score)(), self.privacy_, bounds)
 
 
+@dataclass(frozen=True, eq=False)
+class Less:
+    """Rows less a released centre."""
+
+    center: Floats
+
+    def __call__(self, rows: Matrix) -> Floats:
+        """Return the rows, shifted."""
+        return np.asarray(np.asarray(rows) - self.center)
+
+
 def _window_of_targets(session: PrivacySession, targets: PrivateRecords, present: Present) -> tuple[Window, float]:
     """A released window, searched once more around its centre where that is far from 0; and the share it took."""
     found = released_window(session, targets, WINDOW_SHARE, tail=TAIL, present=present)
@@ -293,7 +305,7 @@ def _window_of_targets(session: PrivacySession, targets: PrivateRecords, present
     far = abs(float(first[0])) > MAX_CENTRE * float(found.half_width[0])
     if not far or is_given("few units", targets.n_units * session.mu, "evaluate"):
         return found, WINDOW_SHARE
-    near = targets.mapped(lambda rows: np.asarray(rows) - first, 1)
+    near = targets.mapped(Less(first), 1)
     found = released_window(session, near, WINDOW_SHARE, tail=TAIL, present=present)
     return Window(first + found.center, found.half_width), 2 * WINDOW_SHARE
 

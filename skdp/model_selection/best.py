@@ -64,13 +64,14 @@ class BestEstimatorMixin(InnerScores):
         return self._fitted_inside().predict(X)
 
     @available_if(_has("score"))
-    def score(self, X: object, y: object) -> float:
+    def score(self, X: object, y: object = None) -> float:
         """Accuracy or R^2 of the best estimator; on private rows it is not private.
 
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
+            Not beside `Blocks`, which hold it.
 
         Returns
         -------

@@ -5,7 +5,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar, Unpack, cast
+from typing import Any, ClassVar, TypeVar, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,6 +104,7 @@ SCORING: object = parameter(
 class ComposedFit(PrivateFit[ComposedRows]):
     """A fit that releases through the fits and evaluations inside it alone."""
 
+    _no_blocks: ClassVar[str | None] = "it divides the rows into parts by random numbers"
     _record_checks = "accepted by the estimators"
     _leaks_name_steps = True
     _called: str | None = None  # the function of the user, for the ledger and the report

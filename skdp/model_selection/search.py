@@ -6,7 +6,7 @@ proves the cost, after Papernot and Steinke (2022) and Koskela, Redberg and Wang
 
 import math
 from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple, Self, Unpack, cast
+from typing import Any, ClassVar, Literal, NamedTuple, Self, Unpack, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
@@ -120,6 +120,7 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
     (1.31, 2.0)
     """
 
+    _no_blocks: ClassVar[str | None] = "it divides the rows into parts by random numbers"
     _record_checks = "those of every candidate"
     estimator: Any = positional(
         described("private estimator, or list of them"),

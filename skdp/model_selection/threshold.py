@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, is_
 from sklearn.utils import Tags, get_tags
 
 from skdp._docs import document
+from skdp.base.blocks import by_block
 from skdp.base.declare import changed, fitted, parameter, positional
 from skdp.base.kinds import described, share
 from skdp.base.problem import Solution
@@ -184,6 +185,7 @@ class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, InnerScore
     # ---------------------------------------------------------------- the model
 
     @document(LabelModel.predict)
+    @by_block
     def predict(self, X: object) -> np.ndarray:
         """Predict the second class where its score is at least `best_threshold_`."""
         model = self._fitted_inside()

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, Literal, Self, cast
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -114,6 +114,7 @@ class MultipartyFit(LinearFit):
     n_public: int | None = fixed(default=None)  # the number of every owner's units is public
     row_norm_: float = fitted("float", 'The length given, or the one that "auto" became; public.')
 
+    _no_blocks: ClassVar[str | None] = "each owner's rows are read together; several blocks are no owners"
     _shape_type = OwnersShape
     _held: Release = ""  # number of coefficients of one release, for the warnings
     _pooled = False  # whether the method can use one statistic of all records

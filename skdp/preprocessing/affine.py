@@ -9,6 +9,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._export import clipper, name_features, scale_clipper, shifted_and_divided
+from skdp.base.blocks import tables_by_block
 from skdp.base.user_tables import validate_table
 from skdp.kernels import is_cupy
 
@@ -23,6 +24,7 @@ def refuse_centering() -> None:
     )
 
 
+@tables_by_block
 class AffineTransformer(OneToOneFeatureMixin, TransformerMixin, metaclass=ABCMeta):
     """The transformations of a scaler; a subclass gives `_numbers`."""
 
@@ -39,13 +41,14 @@ class AffineTransformer(OneToOneFeatureMixin, TransformerMixin, metaclass=ABCMet
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
+        X : array-like, CSR matrix, Blocks or Dask collection of shape (n_samples, n_features)
             Finite numbers.
 
         Returns
         -------
         X_out : ndarray or CSR matrix of shape (n_samples, n_features)
-            Of the type of X; float64 where X holds other numbers than float32 or float64.
+            Of the type of X; float64 where X holds other numbers than float32 or float64. Of `Blocks` these are
+            `Blocks` that hold the same targets, groups and weights.
 
         Raises
         ------

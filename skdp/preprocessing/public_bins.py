@@ -20,8 +20,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._docs import document
 from skdp._export import name_features
+from skdp.base.blocks import tables_by_block
 from skdp.base.cells import as_table, check_collected
 from skdp.base.declare import Declared, check_parameters, fitted, parameter
+from skdp.base.each_block import fit_by_block
 from skdp.base.kinds import described, flag
 from skdp.base.user_tables import refuse_weights
 from skdp.kernels import is_cupy
@@ -60,6 +62,7 @@ def _check_crosses(name: str, value: object) -> None:
 
 
 @document()
+@tables_by_block
 class PublicBinsEncoder(TransformerMixin, Declared, BaseEstimator):
     """One-hot encode columns by fixed public bins, public categories and crosses of them.
 
@@ -138,6 +141,7 @@ class PublicBinsEncoder(TransformerMixin, Declared, BaseEstimator):
         and crosses.""",
     )
 
+    @fit_by_block
     def fit(self, X: object, y: object = None, **more: object) -> "PublicBinsEncoder":
         """Check the parameters against the columns, and that each value can be encoded.
 

@@ -7,6 +7,7 @@ from sklearn.base import BaseEstimator
 
 from skdp._docs import document
 from skdp.base.declare import Declared, check_parameters, fitted, parameter
+from skdp.base.each_block import fit_by_block
 from skdp.base.kinds import described
 from skdp.base.user_tables import refuse_weights, validate_table
 from skdp.fitting.columns import check_bounds, column_numbers, per_column
@@ -80,6 +81,7 @@ class PublicScaler(AffineTransformer, Declared, BaseEstimator):
     n_features_in_: int = fitted()
     feature_names_in_: np.ndarray = fitted()
 
+    @fit_by_block
     def fit(self, X: object, y: object = None, **more: object) -> "PublicScaler":
         """Check the parameters against the columns.
 

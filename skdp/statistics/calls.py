@@ -2,13 +2,14 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal, ParamSpec, TypedDict, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from skdp.base.blocks import is_blocks
 from skdp.base.cells import check_collected
 from skdp.base.declare import parameters_of
 from skdp.base.fit import Adjacency, PrivateFit, Unit
@@ -68,9 +69,11 @@ def takes_budget(**reasons: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
 def released(fit: BaseEstimator, X: Any, groups: object) -> Released:
     """Run the fit; of a column give numbers in place of arrays with one entry."""
-    check_collected(X=X, groups=groups)  # before a lazy column is asked for its dimensions
-    column = not hasattr(X, "indptr") and np.ndim(X) == 1
-    done = fit.fit(_as_table(X) if column else X, None, groups=groups)
+    if not is_blocks(X):
+        check_collected(X=X, groups=groups)  # before a lazy column is asked for its dimensions
+    column = not is_blocks(X) and is_column(X)
+    done = fit.fit(as_table(X) if column else X, None, groups=groups)
+    column = getattr(done, "is_column_", column)
     value, noise = done.value_, done.noise_std_
     names = ("bounds_", "bin_edges_", "count_", "count_noise_std_")
     more = [getattr(done, name, None) for name in names]
@@ -83,7 +86,12 @@ def released(fit: BaseEstimator, X: Any, groups: object) -> Released:
     return Released(value, noise, done.privacy_, *more)
 
 
-def _as_table(X: Iterable[object]) -> object:
+def is_column(X: object) -> bool:
+    """Whether X has one dimension."""
+    return not hasattr(X, "indptr") and np.ndim(X) == 1  # type: ignore[arg-type]
+
+
+def as_table(X: Any) -> object:
     """A column as a table of one column, without a copy of an array."""
     return np.asarray(X).reshape(-1, 1) if hasattr(X, "__array__") else [[x] for x in X] or np.empty((0, 1))
 

@@ -1,8 +1,8 @@
 """The fits behind `describe` and `crosstab`: several statistics of one frame through one session."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -37,6 +37,21 @@ class FrameProblem(ColumnProblem):
     codes: PrivateRecords | None
     columns: Columns
     joint: Mapping[object, tuple[int, ...]]  # of each column of codes: the sizes of its table
+
+
+class _Arrays(NamedTuple):
+    """The columns of a frame: numbers, cells of tables of categories, and the group of each row, if wanted."""
+
+    columns: Columns
+    joint: dict[object, tuple[int, ...]]
+    numbers: Any
+    cells: Codes | None
+    of_groups: Codes | None
+    n_groups: int | None
+
+
+def _codes_of(groups: object, X: Any) -> Any:
+    return None if groups is None else encode_groups(groups, int(X.shape[0]))
 
 
 def _labels_by_column(name: str, given: object) -> dict[object, tuple[object, ...]]:
@@ -79,9 +94,14 @@ class DescribeDecision:
 class Describe(Statistic):
     """Numbers of values, means, deviations and quartiles of numbers, counts of categories; also by group."""
 
+    _records_are_rows = False
+
     categories: object = parameter(described("dict", _labels_by_column), "Public labels, by column.", default=None)
     by: object = parameter(
         described("column name"), "Column of ``categories`` whose labels are the groups.", default=None
+    )
+    names: object = parameter(
+        described("sequence of str"), "Names of the columns of an array.", default=None, releases=False
     )
     bounds = changed(kind=described("dict or tuple of (low, high)", _check_bounds_by_column))
     skipna: bool = changed(default=True, releases=True)
@@ -91,8 +111,38 @@ class Describe(Statistic):
 
     def read(self, X: object, y: object = None, groups: object = None) -> FrameProblem:
         """Sort the columns, check that the numbers are finite or NaN, and look the others up."""
+        made = self._arrays(X)
+        columns, joint = made.columns, made.joint
+        more: dict[str, Any] = {"groups": _codes_of(groups, X), "n_public": self.n_public}
+        codes = None if made.cells is None else PrivateRecords(made.cells, **more)
+        if made.numbers is None:
+            return FrameProblem(cast("PrivateRecords", codes), {}, (), codes, columns, joint)
+        records = PrivateRecords(made.numbers, made.of_groups, n_classes=made.n_groups, **more)
+        return FrameProblem(records, {}, (), codes, columns, joint)
+
+    def _read_block(self, X: object, y: object = None, groups: object = None, **more: object) -> FrameProblem:
+        # One table of both: blocks hold one kind of records.
+        made = self._arrays(X)
+        found = [table for table in (made.numbers, made.cells) if table is not None]
+        table = found[0] if len(found) == 1 else np.column_stack(found).astype(found[0].dtype)
+        records = PrivateRecords(
+            table, made.of_groups, groups=_codes_of(groups, X), n_public=self.n_public, n_classes=made.n_groups
+        )
+        return FrameProblem(records, {"columns_": made.columns}, (), None, made.columns, made.joint)
+
+    def _of_blocks(self, problem: ColumnProblem) -> FrameProblem:
+        read = cast("FrameProblem", problem)
+        d, q = len(read.columns.numbers), len(read.joint)
+        if not q:
+            return read
+        if not d:
+            return replace(read, codes=read.records)
+        codes = read.records.restricted(np.arange(d, d + q))
+        return replace(read, records=read.records.restricted(np.arange(d)), codes=codes)
+
+    def _arrays(self, X: object) -> "_Arrays":
         declared = _labels_by_column("categories", self.categories)
-        columns = Columns.of(X, declared)
+        columns = Columns.of(X, declared, cast("Sequence[str] | None", self.names))
         if not columns.names:
             raise ValueError("the frame has no columns: give at least one")
         if hasattr(X, "indptr") and columns.categories:
@@ -102,25 +152,20 @@ class Describe(Statistic):
                 f"by must name a column with public categories, got {self.by!r}: declare them by "
                 f"categories={{{self.by!r}: [...]}}"
             )
-        n = int(X.shape[0])  # type: ignore[attr-defined]
-        if not n:
+        if not X.shape[0]:  # type: ignore[attr-defined]
             raise ValueError("the frame has no rows: there is nothing to describe")
         _check_names(self.bounds, columns)
         if columns.numbers:
             self._read_bounds(columns)
-        codes = None if groups is None else encode_groups(groups, n)
-        more: dict[str, Any] = {"groups": codes, "n_public": self.n_public}
         of_columns = columns.codes(X, declared)
-        of_groups = of_columns.get(self.by)
         joint = self._tables(columns)
         counted = [_joint(of_columns, name, self.by, sizes) for name, sizes in joint.items()]
-        tables = PrivateRecords(np.column_stack(counted), **more) if counted else None
+        cells = np.column_stack(counted) if counted else None
         if not columns.numbers:
-            return FrameProblem(cast("PrivateRecords", tables), {}, (), tables, columns, joint)
+            return _Arrays(columns, joint, None, cells, None, None)
         table = validate_table(Describe(), columns.table(X), missing=True)
-        n_classes = None if of_groups is None else len(columns.categories[self.by])
-        records = PrivateRecords(table, of_groups, n_classes=n_classes, **more)
-        return FrameProblem(records, {}, (), tables, columns, joint)
+        n_groups = None if self.by is None else len(columns.categories[self.by])
+        return _Arrays(columns, joint, table, cells, of_columns.get(self.by), n_groups)
 
     def _tables(self, columns: Columns) -> dict[object, tuple[int, ...]]:
         """Sizes of the table of each column of categories: its labels, and with ``by`` the groups' labels."""
@@ -335,6 +380,8 @@ def _label_pair(name: str, given: Any) -> list[tuple[object, ...]]:
 class Crosstab(Statistic):
     """Counts of pairs of categories of two columns."""
 
+    _records_are_rows = False
+
     categories: object = parameter(
         described("pair of sequences", _label_pair), "Public labels of both columns.", default=None
     )
@@ -356,6 +403,9 @@ class Crosstab(Statistic):
         codes += category_codes(_column(y), second)
         of = None if groups is None else encode_groups(groups, codes.size)
         return ColumnProblem(PrivateRecords(codes[:, None], groups=of, n_public=self.n_public), {}, ())
+
+    def _read_block(self, X: object, y: object = None, groups: object = None, **more: object) -> ColumnProblem:
+        return self.read(X, y, groups, **more)
 
     def _released_values(self, problem: ColumnProblem) -> int:
         first, second = (len(labels_of(labels)) for labels in self._pair())

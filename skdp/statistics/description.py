@@ -5,7 +5,9 @@ from typing import Any, Unpack
 import numpy as np
 
 from skdp._docs import document
+from skdp.base.blocks import Blocks, is_blocks
 from skdp.base.cells import check_collected
+from skdp.base.each_block import paired
 from skdp.statistics.calls import Budget, takes_budget
 from skdp.statistics.column_moments import MIN_SIGNIFICANT_COUNT, ColumnMoments, Counted
 from skdp.statistics.describe_fit import Crosstab, Describe
@@ -37,7 +39,7 @@ def describe(
 
     Parameters
     ----------
-    frame : DataFrame, ndarray or CSR matrix of shape (n_samples, n_columns)
+    frame : DataFrame, ndarray, CSR matrix or Blocks of shape (n_samples, n_columns)
         A data frame of pandas or Polars, or an array, whose columns then have the names 0, 1, ... It is not
         changed, and a sparse one is never densified. Names and types of columns count as public.
     bounds : tuple of (low, high) or dict, default=None
@@ -107,8 +109,10 @@ def describe(
     >>> bool(abs(row[found.table.columns.index("mean")] - 50) < 2)
     True
     """
-    check_collected(frame=frame, groups=groups)
-    fit = Describe(bounds=bounds, categories=categories, by=by, **budget)
+    if not is_blocks(frame):
+        check_collected(frame=frame, groups=groups)
+    names = frame.feature_names if isinstance(frame, Blocks) else None
+    fit = Describe(bounds=bounds, categories=categories, by=by, names=names, **budget)
     done = fit.fit(frame, None, groups=groups)
     n_units = _units(done)
     over_groups = None if by is None else _by_group(done)
@@ -131,7 +135,7 @@ def crosstab(
 
     Parameters
     ----------
-    a, b : array-like of shape (n_samples,)
+    a, b : array-like or Blocks of shape (n_samples,)
         Columns of labels: numbers, text, bools or a pandas Categorical. They are not changed.
     categories : tuple of two lists
         Public labels of ``a`` and of ``b``. A number is the label of equal value, and a text of equal text. Other
@@ -165,9 +169,11 @@ def crosstab(
     >>> table.index, table.columns
     ((0, 1, 2, 'other', 'missing'), (False, True, 'other', 'missing'))
     """
-    check_collected(a=a, b=b, groups=groups)
+    first, second = paired(a, b)
+    if not is_blocks(first):
+        check_collected(a=a, b=b, groups=groups)
     fit = Crosstab(categories=categories, **budget)
-    done = fit.fit(a, b, groups=groups)
+    done = fit.fit(first, second, groups=groups)
     rows, columns = (labels_of(check_categories("categories", labels)) for labels in categories)
     noise = np.full(done.value_.shape, done.noise_std_)
     name = getattr(a, "name", None)  # the name of a Series is public, as the name of a frame's column is

@@ -28,6 +28,7 @@ from skdp.base.plan import Decision, Step, gaussian_steps
 from skdp.base.problem import Solution
 from skdp.fitting.columns import ColumnFit, ColumnProblem, check_bounds, column_numbers, per_column
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
+from skdp.statistics.calls import as_table, is_column
 from skdp.statistics.column_moments import ColumnMoments, Counted, released_counts, released_once
 
 # Choices, not tuned: shares of mu^2 for the searches that come first, where no bounds are given.
@@ -73,6 +74,11 @@ class Statistic(ColumnFit):
     @property
     def _record_checks(self) -> str:  # type: ignore[override]
         return "finite or missing, numeric" if self.skipna else "finite, numeric"
+
+    def _read_block(self, X: object, y: object = None, groups: object = None, **more: object) -> ColumnProblem:
+        column = is_column(X)
+        problem = self.read(as_table(X) if column else X, y, groups, **more)
+        return replace(problem, fitted={**problem.fitted, "is_column_": column})
 
     def _solution(self, value: object, noise: object, counted: Counted | None = None, **more: object) -> Solution:
         value = np.asarray(value, dtype=np.float64)

@@ -1,7 +1,7 @@
 """Columns of a user's frame: numbers, and codes of public categories. No message quotes a cell."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,9 +96,14 @@ class Columns:
     categories: dict[Any, tuple[object, ...]]
 
     @classmethod
-    def of(cls, frame: object, declared: Mapping[object, tuple[object, ...]]) -> "Columns":
-        """Sort the columns of a frame by their types; TypeError for one that needs ``categories``."""
-        types = _types(frame)
+    def of(
+        cls, frame: object, declared: Mapping[object, tuple[object, ...]], names: Sequence[str] | None = None
+    ) -> "Columns":
+        """Sort the columns of a frame by their types; TypeError for one that needs ``categories``.
+
+        The columns of an array have these ``names``, or numbers from 0.
+        """
+        types = _types(frame, names)
         unknown = [name for name in declared if name not in types]
         if unknown:
             raise ValueError(f"categories names {unknown[0]!r}, which is no column of the frame")
@@ -125,7 +130,7 @@ class Columns:
         if not hasattr(frame, "columns"):
             table = frame if hasattr(frame, "indptr") else np.asarray(frame)
             every = len(self.numbers) == len(self.names)
-            return table if every else table[:, list(self.numbers)]
+            return table if every else table[:, [self.names.index(name) for name in self.numbers]]
         types = {str(frame[name].dtype) for name in self.numbers}
         if len(self.numbers) == len(self.names) and types in ({"float64"}, {"float32"}):
             return frame.to_numpy()
@@ -138,18 +143,19 @@ class Columns:
         """The place of each cell in the labels, by column."""
         found = {}
         for name in self.categories:
-            column = frame[name] if hasattr(frame, "columns") else np.asarray(frame)[:, name]
+            place = self.names.index(name)
+            column = frame[name] if hasattr(frame, "columns") else np.asarray(frame)[:, place]
             found[name] = category_codes(column, declared.get(name, (False, True)))
         return found
 
 
-def _types(frame: Any) -> dict[object, str]:
-    """Type of each column by its name; the columns of an array have numbers from 0."""
+def _types(frame: Any, names: Sequence[str] | None) -> dict[object, str]:
+    """Type of each column by its name."""
     if hasattr(frame, "columns"):
-        names = list(frame.columns)
-        if len(set(names)) < len(names):
+        own = list(frame.columns)
+        if len(set(own)) < len(own):
             raise ValueError("the columns of the frame must have different names")
-        return {name: str(frame[name].dtype).lower() for name in names}
+        return {name: str(frame[name].dtype).lower() for name in own}
     if is_cupy(frame):
         raise ValueError(
             "statistics of columns are computed in the host's memory only: pass frame as a NumPy array or a CSR "
@@ -161,7 +167,9 @@ def _types(frame: Any) -> dict[object, str]:
             f"frame must be a data frame, an array of two dimensions or a CSR matrix, got {type(frame).__name__}; "
             "of one column give a frame, for example Series.to_frame() or x[:, None]"
         )
-    return dict.fromkeys(range(frame.shape[1]), str(dtype).lower())
+    if names is not None and len(names) != frame.shape[1]:
+        raise ValueError(f"feature_names has {len(names)} names for {frame.shape[1]} columns")
+    return dict.fromkeys(range(frame.shape[1]) if names is None else names, str(dtype).lower())
 
 
 def _is_numpy(frame: Any, name: object) -> bool:

@@ -17,7 +17,7 @@ def mean(
 
     Parameters
     ----------
-    X : array-like or CSR matrix of shape (n_samples,) or (n_samples, n_features)
+    X : array-like, CSR matrix, Blocks or Dask collection of shape (n_samples,) or (n_samples, n_features)
         A column or a table of finite numbers. It is not changed, and a sparse one is never densified.
     bounds : tuple of (low, high), default=None
         Public numbers, or one for each column: values are clipped to them. None searches for a window of each

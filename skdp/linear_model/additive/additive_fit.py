@@ -67,8 +67,6 @@ class AdditiveFit(AutoFit):
     The score of a row is ``_offset + linear_ . x_cut`` plus the values of ``_curves``.
     """
 
-    _no_blocks: ClassVar[str | None] = "its curves are searched for on the rows together"
-
     interactions: int = parameter(
         integer(low=0),
         """Most products of two columns. 0 asks for none, and leaves their share of the budget to the

@@ -7,6 +7,8 @@ from scipy.special import expit
 
 from skdp._compat import warn_user
 from skdp._docs import document
+from skdp.base.blocks import by_block
+from skdp.base.cells import check_collected
 from skdp.base.declare import fitted, parameter
 from skdp.base.fit import PrivateFit
 from skdp.base.kinds import described
@@ -89,6 +91,7 @@ class DPSparseERM(SparseGradientFit, NumberModel, PrivateFit[Problem]):
     intercept_: Any = fitted("float or ndarray of shape (n_classes,)", "Intercept, 0 without ``fit_intercept``.")
 
     @document(LabelModel.predict)
+    @by_block
     def predict(self, X: object) -> np.ndarray:
         """Mean of the target given X.
 
@@ -104,7 +107,7 @@ class DPSparseERM(SparseGradientFit, NumberModel, PrivateFit[Problem]):
         return cut(self, like(X, expit(z) if self._loss_name() == "logistic" else z))
 
     @document(LabelModel.score)
-    def score(self, X: object, y: object, sample_weight: object = None) -> float:
+    def score(self, X: object, y: object = None, sample_weight: object = None) -> float:
         """Share of the squared error that the predicted mean explains; on private data it is not private.
 
         R^2 of `predict`; with classes, of the classes' indicators, weighted by their variances.
@@ -122,6 +125,7 @@ class DPSparseERM(SparseGradientFit, NumberModel, PrivateFit[Problem]):
         """
         from sklearn.metrics import r2_score
 
+        check_collected(X=X, y=y)
         mean, y, sample_weight = map(on_host, (self.predict(X), y, sample_weight))
         if mean.ndim == 1:
             return float(r2_score(y, mean, sample_weight=sample_weight))

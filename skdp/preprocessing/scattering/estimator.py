@@ -13,8 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._docs import document
 from skdp.base import check_number
+from skdp.base.blocks import tables_by_block
 from skdp.base.cells import check_collected
 from skdp.base.declare import Declared, check_parameters, fitted, parameter
+from skdp.base.each_block import fit_by_block
 from skdp.base.kinds import choice, described, integer
 from skdp.base.user_tables import refuse_weights, validate_table
 from skdp.kernels import is_cupy
@@ -39,6 +41,7 @@ def _check_image_shape(name: str, value: object) -> None:
 
 
 @document()
+@tables_by_block
 class ScatteringTransform(TransformerMixin, Declared, BaseEstimator):
     """Scattering coefficients of images: moduli of Morlet wavelets, averaged over 2**J pixels.
 
@@ -120,6 +123,7 @@ class ScatteringTransform(TransformerMixin, Declared, BaseEstimator):
 
     learns_from_data: ClassVar[bool] = False  # `skdp._compat` asks what stands before a private fit
 
+    @fit_by_block
     def fit(self, X: object, y: object = None, **more: object) -> "ScatteringTransform":
         """Check the parameters against the shape of the images.
 

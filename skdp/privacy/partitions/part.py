@@ -70,7 +70,7 @@ class Part:
         What else the checks found.
     again : tuple
         A callable and its arguments, the block and its index, which make the part anew: a pickle holds these, and
-        no derived records. Where there are records, X of the block is theirs: a frame is not kept beside them.
+        no derived records. A block whose X is None has the records' X: a frame is not kept beside them.
     """
 
     def __init__(self, records: "PrivateRecords | None", dtype: str | None, facts: object, again: Again) -> None:
@@ -80,7 +80,7 @@ class Part:
 
     def __reduce__(self) -> Again:
         make, (block, index) = self._again
-        if self._records is None:
+        if self._records is None or cast("tuple[object, ...]", block)[0] is not None:
             return self._again
         return make, ((self._records._rows.matrix, *cast("tuple[object, ...]", block)[1:]), index)
 
