@@ -299,6 +299,10 @@ def test_cancelled_parts_are_made_again(client, caplog):
     client.cancel(blocks._cluster._held, force=True)
     assert [i for i, *_ in blocks.map(index_of, None)] == list(range(7))
     assert "attempt 1 of 3" in caplog.text
+    caplog.clear()
+    with no_log_lines():  # of a search, whose number of trials is private
+        placed(blocks)
+    assert not caplog.records
 
 
 class Rows(dict):
