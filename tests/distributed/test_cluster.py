@@ -22,6 +22,7 @@ from skdp.base.blocks import Placed, as_block, group_bucket
 from skdp.distributed import DaskBlocks, bucketed, cluster, trusted, worker_parts
 from skdp.exceptions import ClusterError
 from skdp.kernels import n_threads
+from skdp.privacy import no_log_lines
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 CELL = 7654321.25  # of a record, searched for where it must not be
