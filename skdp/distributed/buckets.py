@@ -12,7 +12,7 @@ import numpy as np
 
 from skdp.base.blocks import group_bucket
 from skdp.distributed.blocks import DaskBlocks
-from skdp.distributed.pieces import is_frame, pieces_of
+from skdp.distributed.pieces import is_frame, partitions, pieces_of
 from skdp.distributed.worker_parts import private_directory
 from skdp.exceptions import ClusterError
 
@@ -102,11 +102,9 @@ def _moved(frame: Any, groups: str, n_buckets: int, method: str) -> Any:
     import dask.dataframe as dd
 
     mark = dask.delayed(_marked, pure=False)
-    (*parts,) = frame.simplify().to_delayed(optimize_graph=False)
     meta = _marked(frame._meta, 0, groups, n_buckets, method)
-    marked = dd.from_delayed(
-        [mark(part, i, groups, n_buckets, method) for i, part in enumerate(parts)], meta=meta, verify_meta=False
-    )
+    parts = [mark(part, i, groups, n_buckets, method) for i, part in enumerate(partitions(frame))]
+    marked = dd.from_delayed(parts, meta=meta, verify_meta=False)
     return marked.set_index(BUCKET, divisions=list(range(n_buckets + 1)), shuffle_method=method)
 
 

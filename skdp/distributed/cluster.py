@@ -16,7 +16,7 @@ import cloudpickle
 from dask.sizeof import sizeof
 from distributed import Client, Future, wait
 from distributed.client import CancelledError
-from distributed.scheduler import KilledWorker
+from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
 
 from skdp.distributed import trusted
 from skdp.distributed.pieces import Pieces
@@ -31,8 +31,10 @@ LARGE_ANSWER = 2**20  # bytes of an answer above which the workers add; measured
 LARGE_REQUEST = 2**17  # bytes of a request above which the scheduler gets it once, not for each worker; a choice
 FAN = 8  # answers that a task of the workers adds; a choice, not tuned
 
-# What a request ends with when a worker dies too often, or the data it needs are gone. OSError: a connection.
-LOST = (KilledWorker, CancelledError, OSError, TimeoutError)
+# What a task ends with when workers died several times in it, none is left (after a time that users set,
+# distributed.scheduler.no-workers-timeout), or it was cancelled; and, for OSError, a broken connection.
+GONE = (KilledWorker, NoValidWorkerError, NoWorkerError, CancelledError)
+LOST = (*GONE, OSError, TimeoutError)
 
 CHARGED = "what was released before stays charged"
 
@@ -139,7 +141,7 @@ class Cluster:
             wait(futures)
         trusted.check_sources(client, [future.key for future in futures])
         failed = [future.exception() for future in futures if future.status == "error"]
-        if any(not isinstance(error, KilledWorker | CancelledError) for error in failed):
+        if any(not isinstance(error, GONE) for error in failed):
             _not_loaded()
         trusted.check_workers(client)  # also those that came for the blocks
         each = len(self._pieces.of_blocks[0])

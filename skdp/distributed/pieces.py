@@ -66,6 +66,20 @@ def pieces_of(*given: Any) -> Pieces:
     return Pieces(blocks, tuple(pieces is not None for pieces in found), _dtype(X))
 
 
+def partitions(frame: Any) -> list[Any]:
+    """The partitions of a frame, delayed: as many as it says.
+
+    The optimization of a whole graph merges small ones: those of y alone in Parquet files of many columns, but not
+    those of X.
+    """
+    simple = frame.simplify() if hasattr(frame, "simplify") else frame
+    found = list(simple.to_delayed(optimize_graph=False))
+    if len(found) == frame.npartitions:
+        return found
+    # Dask 2024.8 merges them all the same, but not those that are taken one by one.
+    return [frame.partitions[i].to_delayed(optimize_graph=False)[0] for i in range(frame.npartitions)]
+
+
 def is_frame(values: Any) -> bool:
     """Whether it is a data frame or a series of Dask."""
     return _package(values) in ("dask.dataframe", "dask_expr") and hasattr(values, "to_delayed")
@@ -105,9 +119,7 @@ def _pieces(values: Any, name: str) -> list[Any]:
     if is_frame(values):
         if name == "X":
             _refuse_text(values)
-        # The optimization of a whole graph would merge partitions of y, which are small, and not those of X.
-        simple = values.simplify() if hasattr(values, "simplify") else values
-        return list(simple.to_delayed(optimize_graph=False))
+        return partitions(values)
     if name == "X":
         raise TypeError(
             "X must be a Dask array, a Dask data frame, or a list of futures or delayed blocks, got "

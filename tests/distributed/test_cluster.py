@@ -22,6 +22,7 @@ from skdp.base.blocks import Placed, as_block, group_bucket
 from skdp.distributed import DaskBlocks, bucketed, cluster, trusted, worker_parts
 from skdp.exceptions import ClusterError
 from skdp.kernels import n_threads
+from skdp.privacy import no_log_lines
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 CELL = 7654321.25  # of a record, searched for where it must not be
@@ -299,6 +300,10 @@ def test_cancelled_parts_are_made_again(client, caplog):
     client.cancel(blocks._cluster._held, force=True)
     assert [i for i, *_ in blocks.map(index_of, None)] == list(range(7))
     assert "attempt 1 of 3" in caplog.text
+    caplog.clear()
+    with no_log_lines():  # of a search, whose number of trials is private
+        placed(blocks)
+    assert not [record for record in caplog.records if record.name.startswith("skdp")]
 
 
 class Rows(dict):
