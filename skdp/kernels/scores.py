@@ -7,7 +7,7 @@ every data set that holds the row.
 import numpy as np
 
 from skdp.kernels.inputs import frozen
-from skdp.kernels.numba_jit import Compiled, jit
+from skdp.kernels.numba_jit import jit
 from skdp.kernels.protocols import Floats, Matrix, is_cupy, issparse
 from skdp.kernels.standardized import LazyTable
 from skdp.kernels.threads import run_blocks
@@ -38,20 +38,21 @@ def linear_scores(X: Matrix | LazyTable, theta: Floats, intercept: Floats) -> Fl
     n, d = X.shape
     per_row = X.data.size / max(1, n) if issparse(X) else d
     step = max(64, int(BLOCK / max(1.0, per_row)))
-    add: Compiled = _add_made if isinstance(X, LazyTable) else _add_rows
+    buffers: dict[int, Floats] = {}  # of each thread; made once, as workers of Dask give freed memory back
 
-    def block(_slot: int, index: int) -> None:
+    def block(slot: int, index: int) -> None:
         first, last = index * step, min(n, (index + 1) * step)
-        add(X, first, last, theta, out[first:last])
+        if not isinstance(X, LazyTable):
+            _add_rows(X, first, last, theta, out[first:last])
+            return
+        if slot not in buffers:
+            buffers[slot] = np.empty((step, d))
+        made = buffers[slot][: last - first]
+        X.fill(first, last, made)
+        _add(made, theta, out[first:last])
 
     run_blocks(block, -(-n // step), work=n * per_row * theta.shape[1])
     return out
-
-
-def _add_made(X: LazyTable, first: int, last: int, theta: Floats, out: Floats) -> None:
-    buffer = np.empty((last - first, X.shape[1]))
-    X.fill(first, last, buffer)
-    _add(buffer, theta, out)
 
 
 def _add_rows(X: Matrix, first: int, last: int, theta: Floats, out: Floats) -> None:

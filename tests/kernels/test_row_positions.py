@@ -135,7 +135,10 @@ def test_second_moments_predictions_and_clipped_rows(layout):
             moments = RowMoments(X, y, None, columns, 0.3, 5.0, 2.0, 0.1, 0.5)
             step = 2.0**-17
             radius = int(moments.radius / step)
-            z = [moments._integers(rows, step, radius) for rows in moments._blocks()]
+            z = [
+                moments._integers(rows, step, radius, np.empty((rows.stop - rows.start, moments.width)))
+                for rows in moments._blocks()
+            ]
             sums.append(np.vstack(z))
             fitted.append(predictions(X, theta[:37]))
             rows, weight, kept = clipped_rows(X, None, 3.0)

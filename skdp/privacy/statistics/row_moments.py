@@ -182,9 +182,14 @@ class RowMoments:
         radius = math.floor(self.radius / step * (1 - 2.0**-40))
         blocks, sum_of_blocks = self._blocks(), _TwoWords.of(self.width, 2 * shift)
 
-        def add(_slot: int, index: int) -> None:
+        buffers: dict[int, Floats] = {}  # of each thread; made once, as workers of Dask give freed memory back
+
+        def add(slot: int, index: int) -> None:
+            rows = blocks[index]
+            if slot not in buffers:
+                buffers[slot] = np.empty((blocks[0].stop, self.width))
             with one_blas_thread():
-                z = self._integers(blocks[index], step, radius)
+                z = self._integers(rows, step, radius, buffers[slot][: rows.stop - rows.start])
                 sum_of_blocks.add(z.T @ z)
 
         run_blocks(add, len(blocks), work=len(self.y) * self.width**2)
@@ -201,7 +206,7 @@ class RowMoments:
         shift = _BITS - math.ceil(math.log2(largest))
         return shift, math.sqrt(unit) * 2.0**-shift
 
-    def _integers(self, rows: Block, step: float, radius: int) -> Floats:
+    def _integers(self, rows: Block, step: float, radius: int, z: Floats) -> Floats:
         """Rows of integers whose squared norms add up to at most radius^2 over any unit.
 
         The row is multiplied by one over the step. The norm N of the result is computed with a relative error
@@ -209,18 +214,17 @@ class RowMoments:
         radius times the root of the row's weight; rounding moves it by at most sqrt(D)/2, and the last unit
         covers the rounding of w itself.
         """
-        return self._made(rows, step, float(radius))
+        return self._made(rows, step, float(radius), z)
 
     def _rows(self, rows: Block) -> Floats:
         """The rows z in float64, weighted; each is a function of its record (and its group's size) alone."""
-        return self._made(rows, 1.0, 0.0)
+        return self._made(rows, 1.0, 0.0, np.empty((rows.stop - rows.start, self.width)))
 
-    def _made(self, rows: Block, step: float, radius: float) -> Floats:
-        """The rows z, and with a radius > 0 the integers."""
+    def _made(self, rows: Block, step: float, radius: float, z: Floats) -> Floats:
+        """The rows z, and with a radius > 0 the integers, written to ``z``."""
         from skdp.kernels.inputs import frozen
         from skdp.kernels.moment_rows import moment_rows
 
-        z = np.empty((rows.stop - rows.start, self.width))
         fill_block(self.X, rows, self.columns, z)
         if self.intercept is not None:
             z[:, -2] = self.intercept

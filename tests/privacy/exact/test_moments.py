@@ -108,7 +108,7 @@ def test_a_group_of_any_size_is_one_unit():
 def test_integer_rows_stay_inside_the_radius(row, target, step):
     rows = RowMoments(np.array([row]), np.array([target]), None, np.arange(4), 0.3, 1.0, 1.0, 0.0, 0.5)
     radius = math.floor(rows.radius / step)
-    (found,) = rows._integers(slice(0, 1), step, radius)
+    (found,) = rows._integers(slice(0, 1), step, radius, np.empty((1, rows.width)))
     assert sum(int(v) ** 2 for v in found) <= radius**2
 
 

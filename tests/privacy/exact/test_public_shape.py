@@ -273,7 +273,7 @@ def test_sums_of_second_moments_are_exact_in_two_words(monkeypatch):
         shift = 20 - int(np.ceil(np.log2(moments.radius / np.sqrt(unit))))
         step = np.sqrt(unit) * 2.0**-shift
         radius = int(moments.radius / step * (1 - 2.0**-40))
-        z = moments._integers(slice(0, 500), step, radius)
+        z = moments._integers(slice(0, 500), step, radius, np.empty((500, moments.width)))
         exact = [[sum(int(a) * int(b) for a, b in zip(p, q)) for q in z.T] for p in z.T]
         half = (1 << 2 * shift) >> 1 if shift > 0 else 0
         wanted = [[((v + half) >> 2 * shift) if shift > 0 else v << -2 * shift for v in row] for row in exact]
