@@ -215,7 +215,7 @@ def test_mutant_that_does_not_clip_targets_is_caught(monkeypatch):
         return z
 
     monkeypatch.setattr(RowMoments, "_rows", unclipped)
-    monkeypatch.setattr(RowMoments, "_integers", lambda self, r, step, _: np.rint(self._rows(r) / step))
+    monkeypatch.setattr(RowMoments, "_integers", lambda self, r, step, *_: np.rint(self._rows(r) / step))
     assert attack() > CLAIM
 
 
