@@ -13,7 +13,7 @@ ROWS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("audit", "model_selection", "metrics"), "attacks, splits, searches, scores"),
     (("text", "nn", "linear_model"), "estimators; these three do not import each other"),
     (("statistics", "preprocessing", "datasets"), "released statistics, transformers, data"),
-    (("fitting", "base"), "the order of a fit, and steps that estimators share"),
+    (("distributed", "fitting", "base"), "Dask, steps that estimators share, the order of a fit"),
     (("privacy",), "records, sessions, mechanisms, accounting, report"),
     (("kernels", "losses"), "compiled loops over rows, loss functions"),
     (("around", "_export", "_docs", "registry", "exceptions", "_compat", "_version"), "lists, names, errors"),

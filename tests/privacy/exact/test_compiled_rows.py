@@ -84,7 +84,7 @@ def test_rows_of_moments_are_those_of_numpy(form, kind, columns):
     weight = np.ones(len(y)) if codes is None else 1 / np.sqrt(sizes[codes])
     for step in (1.0, 2.0**-10, 1e-6):
         radius = math.floor(made.radius / step)
-        found = made._integers(slice(0, len(y)), step, radius)
+        found = made._integers(slice(0, len(y)), step, radius, np.empty((len(y), made.width)))
         np.testing.assert_array_equal(found, moments_in_numpy(dense, y, weight, step, radius, made))
         squares = (found * found).sum(axis=1)
         units = squares if codes is None else np.bincount(codes, squares)

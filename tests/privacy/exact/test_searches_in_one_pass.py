@@ -173,4 +173,5 @@ def test_a_fit_over_blocks_reads_them_once_for_each_search():
     made, local = clone(estimator).fit(Blocks(blocks)), clone(estimator).fit(X, y)
     assert np.array_equal(made.coef_, local.coef_)
     questions = sum(row["count"] for row in local.privacy_.mechanisms)
-    assert len(passes) <= len(local.privacy_.mechanisms) + 3 < questions / 4
+    # Besides a pass for each search or release: the checks, and a look whether blocks come again.
+    assert len(passes) <= len(local.privacy_.mechanisms) + 4 < questions / 4
