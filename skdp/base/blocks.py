@@ -218,6 +218,14 @@ class Placed(Blocks):
     def __iter__(self) -> Iterator[object]:
         raise TypeError(f"{type(self).__name__} stay where they lie: they cannot be iterated here")
 
+    def for_fit(self) -> "Placed":
+        """Return the object that places the parts of one fit.
+
+        It is this object, unless an adapter makes one of each fit: then fits of several threads, or inside others,
+        may share the blocks.
+        """
+        return self
+
     @abstractmethod
     def place(self, make: Callable[[object, int], PartT]) -> None:
         """Make ``make(block, i)`` of every block i once, where the block lies, and keep it there."""
@@ -343,9 +351,36 @@ def by_block(method: Callable[P, T], *, keep: bool = False) -> Callable[P, T]:  
             return cast("AnyCall", method)(self, X, *args, **options)
         check_is_fitted(self)
         blocks.check_names(self)
-        return blocks.mapped(_OfBlock(copy(self), method.__name__, args, options), keep=keep)
+        return blocks.mapped(_OfBlock(unsent(self), method.__name__, args, options), keep=keep)
 
     return cast("Callable[P, T]", called)
+
+
+# Parameters that stay at the client: whoever knows the seed of a fit can subtract its noise.
+UNSENT = {"accountant": False, "random_state": None, "callback": None}
+
+
+def unsent(estimator: T) -> T:
+    """Return a copy without accountants and seeds, in parameters and steps too, for work where the blocks lie.
+
+    A fitted estimator stays fitted: what it released is in the copy.
+    """
+    made = copy(estimator)
+    for name, value in vars(made).items():
+        if name in UNSENT:
+            setattr(made, name, UNSENT[name])
+        elif hasattr(value, "get_params") and not isinstance(value, type):
+            setattr(made, name, unsent(value))
+        elif isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+            setattr(made, name, type(value)(map(_without_seeds, value)))
+    return made
+
+
+def _without_seeds(value: object) -> object:
+    """A step of a pipeline, as (name, estimator), or an estimator of a list."""
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        return unsent(value)
+    return tuple(map(_without_seeds, value)) if type(value) is tuple else value
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Passes over blocks that are no private fits: transformers that learn nothing, and scores without noise."""
 
 import operator
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 
 from skdp.base.blocks import (
+    WITHOUT_NAMES,
     AnyCall,
     Blocks,
     Placed,
@@ -21,6 +23,7 @@ from skdp.base.blocks import (
     in_dtype,
     is_lazy_column,
     lazy_table,
+    unsent,
 )
 from skdp.base.user_tables import columns_named
 from skdp.privacy.partitions.client import Refused, refusal
@@ -62,8 +65,9 @@ def each_block(blocks: Blocks, function: Callable[[object], T], checks: str) -> 
     if not isinstance(blocks, Placed):
         yield from map(function, blocks)
         return
-    blocks.place(_Guarded(function))
-    for found in blocks.map(_itself, None):
+    engine = blocks.for_fit()
+    engine.place(_Guarded(function))
+    for found in engine.map(_itself, None):
         if isinstance(found, Refused):
             raise refusal(found, checks)
         yield cast("T", found)
@@ -99,7 +103,7 @@ def fit_by_block(fit: Callable[P, T]) -> Callable[P, T]:
         blocks = blocks_of(X, y)
         if blocks is None:
             return cast("AnyCall", fit)(self, X, y, **more)
-        fit_to = _FitTo(self, blocks.dtype, blocks.feature_names, more)
+        fit_to = _FitTo(unsent(self), blocks.dtype, blocks.feature_names, more)
         found = each_block(blocks, fit_to, "accepted by the transformer")
         self.__dict__ = _alike(found).__dict__
         return self
@@ -156,7 +160,9 @@ class _Scored:
             raise ValueError("score needs targets: give blocks of (X, y)")
         if not count_rows(X):
             return _Sums(0.0, 0.0, 0.0, 0.0)
-        found, targets = np.asarray(self.model.predict(in_dtype(X, self.dtype))), np.asarray(y)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=WITHOUT_NAMES)  # the names of all blocks were compared
+            found, targets = np.asarray(self.model.predict(in_dtype(X, self.dtype))), np.asarray(y)
         w = np.ones(len(targets)) if weights is None else np.asarray(weights, dtype=np.float64)
         if is_classifier(self.model):
             return _Sums(float(w.sum()), float(w @ (targets == found)), 0.0, 0.0)
@@ -167,7 +173,7 @@ class _Scored:
 def score_of_blocks(model: _Model, blocks: Blocks) -> float:
     """Accuracy, or R^2, of a model's predictions for all blocks; it is not private."""
     blocks.check_names(model)
-    parts = each_block(blocks, _Scored(model, blocks.dtype), "accepted by the model, with a target")
+    parts = each_block(blocks, _Scored(unsent(model), blocks.dtype), "accepted by the model, with a target")
     total = reduce(operator.add, parts, _Sums(0.0, 0.0, 0.0, 0.0))
     if not total.weight:
         raise ValueError("the blocks hold no rows with a weight: there is nothing to score")

@@ -300,17 +300,20 @@ class PrivateFit(FitFrame[ProblemT]):  # type: ignore[explicit-any]  # of the ba
         """Refuse data in blocks by the class and by public parameters; nothing is read."""
         if self._no_blocks is not None:
             name = getattr(self, "_called", None) or type(self).__name__
-            raise TypeError(f"{name} takes no blocks: {self._no_blocks}. Fit data in memory; nothing was spent")
+            raise TypeError(
+                f"{name} takes no blocks: {self._no_blocks}. Fit data in memory; this fit spent nothing"
+            )
         if self._session_unit == "group" and not blocks.places_groups:
             raise ValueError(
-                "with unit='group' each group lies in one block: give group_starts= or n_buckets= to the blocks, "
-                "so that a row in another block is noticed; nothing was spent"
+                "with unit='group' each group lies in one block: give groups, and group_starts= or n_buckets=, to "
+                "the blocks, so that a row in another block is noticed (skdp.distributed.bucketed moves the rows "
+                "of a Dask frame); this fit spent nothing"
             )
         if getattr(self, "classes", ()) is None:
-            raise ValueError("give the labels in classes=: no block holds all of them; nothing was spent")
+            raise ValueError("give the labels in classes=: no block holds all of them; this fit spent nothing")
         unknown = [argument for argument, value in more.items() if value is not None]
         if unknown:
-            raise TypeError(f"fit takes no {unknown[0]}= beside blocks; nothing was spent")
+            raise TypeError(f"fit takes no {unknown[0]}= beside blocks; this fit spent nothing")
 
     def _check_drawn(self, session: PrivacySession, blocks: Blocks, shape: PublicShape) -> None:
         """Refuse batches that blocks cannot give; nothing was released."""
@@ -318,7 +321,7 @@ class PrivateFit(FitFrame[ProblemT]):  # type: ignore[explicit-any]  # of the ba
         if kinds and not isinstance(blocks, Placed):
             raise ValueError(
                 "this fit draws minibatches, and each would read all blocks again: give batch_size as large as "
-                "the number of records, data in memory, or a Dask collection whose parts stay in memory"
+                "the number of records, data in memory, or a Dask collection while a distributed.Client is open"
             )
         if "partition" in kinds and shape.n_units > MAX_DRAWN_UNITS:
             raise ValueError(

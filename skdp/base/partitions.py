@@ -16,16 +16,14 @@ from typing import Protocol, TypeVar, cast
 import numpy as np
 
 from skdp._compat import warn_user
-from skdp.base.blocks import WITHOUT_NAMES, Blocks, Placed, as_block, count_rows, in_dtype
+from skdp.base.blocks import WITHOUT_NAMES, Blocks, Placed, as_block, count_rows, in_dtype, unsent
 from skdp.base.cells import as_cells
 from skdp.base.kinds import check_groups
 from skdp.base.plan import NoRecords
 from skdp.base.problem import Problem
 from skdp.base.user_tables import columns_named
 from skdp.privacy import PrivateRecords
-from skdp.privacy.partitions.client import Part, Partitions, PartShape, Refused, misplaced, refusal
-
-UNSENT = {"accountant": False, "random_state": None, "callback": None}  # parameters that do not leave the client
+from skdp.privacy.partitions.client import Part, Partitions, PartShape, Refused, fresh_key, misplaced, refusal
 
 AnswerT = TypeVar("AnswerT")
 RequestT = TypeVar("RequestT")
@@ -83,6 +81,8 @@ class MakePart:
         Says which groups a block holds.
     remote : bool
         Whether a failure becomes `Refused`.
+    fit : int
+        A number of this fit.
     """
 
     estimator: Reads
@@ -90,6 +90,7 @@ class MakePart:
     names: tuple[str, ...] | None
     places: Blocks
     remote: bool
+    fit: int
 
     def __call__(self, block: object, index: int) -> Part:
         """Return the part of block ``index``."""
@@ -98,7 +99,9 @@ class MakePart:
             return self._made(block, index)
         except Exception as error:
             if not self.remote:
-                error.add_note(f"In block {index}. A block is X or (X, y[, groups[, sample_weight]]).")
+                error.add_note(
+                    f"In block {index}. A block is X or (X, y[, groups[, sample_weight]]); give target= to readers"
+                )
                 raise
             return Part(None, None, Refused("groups" if isinstance(error, Misplaced) else "read", index), again)
 
@@ -198,16 +201,10 @@ def facts_of(part: Part, request: None, own: object) -> Facts | Refused:
     return cast("Facts | Refused", part.facts)
 
 
-def uncharged_copy(estimator: Reads) -> Reads:
-    """An unfitted copy that charges no accountant and knows no seed: it only checks blocks."""
-    given = estimator.get_params(deep=False)
-    return type(estimator)(**{**given, **{name: value for name, value in UNSENT.items() if name in given}})
-
-
 def problem_of_blocks(estimator: Reads, blocks: Blocks) -> Problem:
     """Check all blocks, in one pass, and return the problem of their records."""
-    engine = blocks if isinstance(blocks, Placed) else Streamed(blocks)
-    make = MakePart(uncharged_copy(estimator), blocks.dtype, blocks.feature_names, _places(blocks), engine.remote)
+    engine, fit = blocks.for_fit() if isinstance(blocks, Placed) else Streamed(blocks), fresh_key()
+    make = MakePart(unsent(estimator), blocks.dtype, blocks.feature_names, _places(blocks), engine.remote, fit)
     engine.place(make)
     found: list[Facts] = []
     for facts in engine.map(facts_of, None):
@@ -216,7 +213,7 @@ def problem_of_blocks(estimator: Reads, blocks: Blocks) -> Problem:
         found.append(facts)
     if isinstance(engine, Streamed):
         engine.check_repeats()
-    return _agreed(estimator, engine, blocks, found)
+    return _agreed(estimator, engine, blocks, found, fit)
 
 
 def _places(blocks: Blocks) -> Blocks:
@@ -224,7 +221,7 @@ def _places(blocks: Blocks) -> Blocks:
     return Blocks(tuple, group_starts=blocks.group_starts, n_buckets=blocks.n_buckets)
 
 
-def _agreed(estimator: Reads, engine: Placed, blocks: Blocks, found: Sequence[Facts]) -> Problem:
+def _agreed(estimator: Reads, engine: Placed, blocks: Blocks, found: Sequence[Facts], fit: int) -> Problem:
     filled = [facts for facts in found if facts.shape is not None]
     if not filled:
         raise ValueError("the blocks hold no rows: there is nothing to fit")
@@ -242,7 +239,7 @@ def _agreed(estimator: Reads, engine: Placed, blocks: Blocks, found: Sequence[Fa
         if blocks.feature_names is None or not text.startswith(WITHOUT_NAMES):
             warn_user(text, category)
     counts = [0 if facts.shape is None else facts.shape.n_units for facts in found]
-    partitions = Partitions(engine, engine.remote, estimator._record_checks, counts)
+    partitions = Partitions(engine, engine.remote, estimator._record_checks, counts, fit)
     return estimator._of_blocks(replace(problem, records=partitions.records(shape)))
 
 

@@ -314,7 +314,7 @@ def _without_cells(text: str, estimator: BaseEstimator, X: ArrayLike, y: ArrayLi
     if text.startswith("y should be a 1d array"):
         return f"y should be a 1d array, got {np.ndim(y)} dimensions"
     if "contains NaN" in text and "Input X" in text:
-        if hasattr(estimator, "skipna"):  # a statistic
+        if "skipna" in estimator.get_params(deep=False):  # a statistic
             return (
                 "Input X contains NaN: leave missing values out by skipna=True; the result then says how many "
                 "values are left"

@@ -37,6 +37,7 @@ class ParquetFiles:
 
         for file in self.files:
             file.check()
+            failed = ""
             try:
                 # With threads, pyarrow decoded no faster on two cores, and held 20 MB more.
                 with pq.ParquetFile(file.path, pre_buffer=False, buffer_size=BUFFER) as opened:
@@ -44,10 +45,10 @@ class ParquetFiles:
                         batch_size=_batch_rows(self.columns), columns=self.columns.names, use_threads=False
                     )
             except (pa.ArrowException, OSError) as error:
-                file.check()
-                # The text of pyarrow's exceptions may quote cells.
-                raise OSError(f"{file.path} cannot be read as Parquet ({type(error).__name__})") from None
+                failed = type(error).__name__
             file.check()
+            if failed:  # outside of the handler: the text of pyarrow's exceptions may quote cells
+                raise OSError(f"{file.path} cannot be read as Parquet ({failed})")
 
 
 @dataclass(frozen=True)

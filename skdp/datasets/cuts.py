@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse, vstack
 
 from skdp.base.blocks import Blocks, group_bucket
+from skdp.privacy.partitions.client import misplaced
 
 Rows = tuple[Any, Any, Any, Any]  # X, y, groups and sample weights; None where there are none
 
@@ -46,8 +47,7 @@ def whole_groups(
     Parameters
     ----------
     pieces : iterable of tuples
-        Rows in the order of their groups' places. Where they are not, a row comes in a block that is not its own;
-        who reads the block finds this by the row alone.
+        Rows in the order of their groups' places.
     place : callable
         From labels of groups to numbers of blocks.
     n_blocks : int
@@ -56,10 +56,19 @@ def whole_groups(
     ------
     tuple
         ``n_blocks`` in all, of which some may be empty; none at all if there are no pieces.
+
+    Raises
+    ------
+    ValueError
+        If a row comes after rows of a later place.
     """
     index, kept, piece = 0, [], None
     for piece in pieces:
-        reached = np.maximum.accumulate(place(piece[2]))
+        of_rows = place(piece[2])
+        reached = np.maximum.accumulate(np.maximum(of_rows, index))
+        wrong = np.flatnonzero(of_rows < reached)
+        if wrong.size:  # a block would take all that follow into memory before its reader found the row
+            raise ValueError(misplaced(f"block {reached[wrong[0]]}"))
         start = 0
         while index < n_blocks - 1:
             stop = int(np.searchsorted(reached, index, side="right"))

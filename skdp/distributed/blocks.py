@@ -15,7 +15,7 @@ from skdp.distributed.predictions import assembled, changed, lazy, results
 class DaskBlocks(Blocks):
     """Partitions of Dask collections as blocks of rows.
 
-    With a `distributed.Client` each worker keeps its partitions in memory until this object is deleted, and what
+    With a `distributed.Client` each worker keeps its partitions in memory until the fit ends, and what
     leaves the worker are sums. Without a client the partitions are computed one after another in each pass, by
     Dask's local scheduler.
 
@@ -124,6 +124,15 @@ class _OnCluster(DaskBlocks, Placed):
 
     def __iter__(self) -> Iterator[object]:
         return Placed.__iter__(self)
+
+    def for_fit(self) -> "_OnCluster":
+        """Return these blocks with parts of their own."""
+        from skdp.distributed.cluster import Cluster
+
+        made = object.__new__(type(self))
+        vars(made).update(vars(self))
+        made._cluster = Cluster(self._client, self._pieces)
+        return made
 
     def place(self, make: Callable[[Any, int], Any]) -> None:
         """Make the part of each block in the worker that has it, and keep it there."""

@@ -140,8 +140,8 @@ class Cluster:
         with contextlib.suppress(CancelledError):  # of data that are gone, which the next line tells
             wait(futures)
         trusted.check_sources(client, [future.key for future in futures])
-        failed = [future.exception() for future in futures if future.status == "error"]
-        if any(not isinstance(error, GONE) for error in failed):
+        # No name holds an exception: tools that print the variables of a traceback would show its text.
+        if any(future.status == "error" and not isinstance(future.exception(), GONE) for future in futures):
             _not_loaded()
         trusted.check_workers(client)  # also those that came for the blocks
         each = len(self._pieces.of_blocks[0])

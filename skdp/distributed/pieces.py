@@ -59,8 +59,9 @@ def pieces_of(*given: Any) -> Pieces:
     for pieces, name in zip(found, NAMES):
         if pieces is not None and len(pieces) != len(first):
             raise ValueError(
-                f"{name} and X have different numbers of partitions: a block takes one partition of each. Use "
-                f"{name}.rechunk of an array with X.chunks[0], or take X and {name} from one data frame"
+                f"{name} and X have different numbers of partitions: a block takes one partition of each. Dask "
+                "joins small Parquet files by the columns that are asked for: take both from one frame without "
+                ".values, or persist this frame first. Give an array the chunks of the other by rechunk"
             )
     blocks = list(zip(*(pieces for pieces in found if pieces is not None)))
     return Pieces(blocks, tuple(pieces is not None for pieces in found), _dtype(X))

@@ -6,7 +6,7 @@ from typing import Any
 
 from distributed.comm.addressing import parse_address, parse_host_port
 
-from skdp.distributed.worker_parts import Versions, prepared, versions
+from skdp.distributed.worker_parts import Versions, prepared, scheduler_listening, versions
 from skdp.exceptions import ClusterError
 
 ENCRYPTED = ("tls", "wss", "inproc")  # inproc: threads of this process
@@ -29,7 +29,8 @@ def check_addresses(addresses: Iterable[str]) -> None:
         if scheme in ENCRYPTED or _is_loopback(rest):
             continue
         raise ClusterError(
-            f"the cluster sends rows over {scheme}:// in clear, and whoever reaches its ports runs code on them: "
+            f"the cluster listens at {scheme}://{rest} and sends rows in clear: whoever reaches its ports runs "
+            "code on them. On one machine start the scheduler and the workers with --host 127.0.0.1. Otherwise "
             "use TLS, with LocalCluster(security=True), distributed.Security.temporary() or certificates of your "
             "own (distributed.comm.require-encryption: True)"
         )
@@ -53,24 +54,26 @@ def check_workers(client: Any) -> None:
     check_addresses([client.scheduler.address, *client.nthreads()])
     answers = client.run(prepared, on_error="return").values()
     alive = [found for found in answers if not isinstance(found, OSError)]  # the others died just now
-    if any(isinstance(found, Exception) for found in alive) or not _runs_skdp(client):
+    of_scheduler = _scheduler_listening(client)
+    if any(isinstance(found, Exception) for found in alive) or of_scheduler is None:
         raise ClusterError(
             "the scheduler or a worker cannot import skdp: install the same version, with its extra dask, for the "
             "client, the scheduler and all workers"
         )
-    for others, is_private in alive:
+    check_addresses(of_scheduler)
+    for others, is_private, listens in alive:
         check_versions(others)
+        check_addresses(listens)
         if not is_private:
             raise public_directory()
 
 
-def _runs_skdp(client: Any) -> bool:
-    """Whether the scheduler can read tasks of skdp."""
+def _scheduler_listening(client: Any) -> tuple[str, ...] | None:
+    """Where the scheduler listens; None if it cannot read tasks of skdp."""
     try:
-        client.run_on_scheduler(versions)
+        return tuple(client.run_on_scheduler(scheduler_listening))
     except ImportError:
-        return False
-    return True
+        return None
 
 
 def public_directory() -> ClusterError:

@@ -160,9 +160,19 @@ def same(pickled: bytes) -> bytes:
     return pickled
 
 
-def prepared(dask_worker: Any) -> tuple[Versions, bool]:
-    """What a worker runs, and whether the files of its directory are its user's alone."""
-    return versions(), private_directory(dask_worker)
+def prepared(dask_worker: Any) -> tuple[Versions, bool, tuple[str, ...]]:
+    """What a worker runs, whether the files of its directory are its user's alone, and where it listens."""
+    return versions(), private_directory(dask_worker), listening(dask_worker)
+
+
+def listening(server: Any) -> tuple[str, ...]:
+    """The addresses at which a worker or a scheduler listens; tcp://0.0.0.0 is all networks of its machine."""
+    return tuple(listener.listen_address for listener in server.listeners)
+
+
+def scheduler_listening(dask_scheduler: Any) -> tuple[str, ...]:
+    """The same of the scheduler, where it can read tasks of skdp."""
+    return listening(dask_scheduler)
 
 
 # ---------------------------------------------------------------- the process

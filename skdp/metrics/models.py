@@ -154,14 +154,17 @@ def row_scores(model: object, method: str, X: object, n_outputs: int, *, fixed: 
         for first in range(0, n, step):
             part = slice(first, first + step)
             positions = np.minimum(np.arange(first, part.stop), n - 1)
+            failed = ""
             try:
                 answers = on_host(ask(X if size is None else _safe_indexing(X, positions)))
             except Exception as error:
+                failed = type(error).__name__
+            if failed:  # outside of the handler: no context of the error holds a cell
                 raise ValueError(
-                    f"{type(model).__name__}.{method} raised {type(error).__name__} on these rows. The message is "
+                    f"{type(model).__name__}.{method} raised {failed} on these rows. The message is "
                     "withheld, because it may quote a cell: pass rows that the model accepts, of the columns "
                     "that it was fitted to and without missing values if it takes none"
-                ) from None
+                )
             numbers = np.asarray(answers, dtype=np.float64)
             if numbers.size != positions.size * n_outputs:
                 raise ValueError(

@@ -11,7 +11,7 @@ from skdp.base.declare import changed, parameter
 from skdp.base.kinds import described
 from skdp.base.plan import Advice, Decision, gaussian_steps
 from skdp.base.problem import Solution
-from skdp.base.user_tables import encode_groups, validate_table
+from skdp.base.user_tables import columns_named, encode_groups, validate_table
 from skdp.fitting.columns import ColumnProblem, check_bounds, per_column
 from skdp.fitting.utility import Released, released_warnings
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
@@ -163,7 +163,8 @@ class Describe(Statistic):
         cells = np.column_stack(counted) if counted else None
         if not columns.numbers:
             return _Arrays(columns, joint, None, cells, None, None)
-        table = validate_table(Describe(), columns.table(X), missing=True)
+        with columns_named(None):  # these are some of the columns, whose names `columns` has
+            table = validate_table(Describe(), columns.table(X), missing=True)
         n_groups = None if self.by is None else len(columns.categories[self.by])
         return _Arrays(columns, joint, table, cells, of_columns.get(self.by), n_groups)
 

@@ -95,6 +95,10 @@ def test_names_of_blocks_are_names_of_columns():
                 shown(describe(FRAME[list("abc")], bounds={"c": (0, 1)}, **OPTIONS)))  # fmt: skip
     with pytest.raises(ValueError, match="2 names for 3 columns"):
         describe(in_blocks(RAGGED, X, feature_names=["a", "b"]), **OPTIONS)
+    rare = np.column_stack([X[:, :2], X[:, 2] > 0])
+    named = describe(in_blocks(RAGGED, rare, feature_names=list("abc")), categories={"c": [0, 1]}, **OPTIONS)
+    frame = describe(pd.DataFrame(rare, columns=list("abc")), categories={"c": [0, 1]}, **OPTIONS)
+    assert named.privacy_.to_json() == frame.privacy_.to_json()
 
 
 def test_pairs_of_columns():

@@ -8,8 +8,9 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from skdp import DPAdditiveRegressor, DPGDClassifier, DPLinearRegression, DPLogisticRegression, DPSparseERM
-from skdp.base.blocks import Blocks
+from skdp.base.blocks import Blocks, unsent
 from skdp.exceptions import UtilityWarning
+from skdp.model_selection import DPTunedThresholdClassifier
 from skdp.preprocessing import DPQuantileScaler, DPStandardScaler, PublicBinsEncoder, PublicScaler
 from tests.blocks.cutting import OPTIONS, Kept, cuts, in_blocks, pieces, same
 
@@ -178,3 +179,15 @@ def test_warnings_of_a_fit_of_blocks_come_once():
     with pytest.warns(UtilityWarning) as expected:
         classifier(epsilon=0.01).fit(X, Y)
     assert [str(w.message) for w in told] == [str(w.message) for w in expected]
+
+
+def test_seeds_and_accountants_stay_at_the_client():
+    """Whoever has the graph of a lazy prediction and the seed could subtract the noise of the model."""
+    model = classifier(random_state=3).fit(X, Y)
+    pipeline = make_pipeline(DPStandardScaler(random_state=3), model)
+    copies = [unsent(model), *(step for _, step in unsent(pipeline).steps)]
+    copies.append(unsent(DPTunedThresholdClassifier(model)).estimator)
+    assert [(copy.random_state, copy.accountant) for copy in copies] == [(None, False)] * 4
+    assert model.random_state == 3
+    assert [step.random_state for _, step in pipeline.steps] == [3, 3]
+    np.testing.assert_array_equal(unsent(model).predict(X), model.predict(X))

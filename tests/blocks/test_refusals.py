@@ -112,7 +112,7 @@ GROUPED = {"unit": "group"}
     ("blocks", "how", "told"),
     [
         ([(X, Y)], {"classes": None}, "give the labels in classes="),
-        ([(X, Y, GROUPS)], GROUPED, "give group_starts= or n_buckets="),
+        ([(X, Y, GROUPS)], GROUPED, "give groups, and group_starts= or n_buckets="),
         ([(X, Y, GROUPS)], {}, "unit='group'"),
         ([FIRST, (X[60:, :2], Y[60:])], {}, "2 and 4: give the same columns"),
         ([FIRST, (X[60:].astype(np.float32), Y[60:])], {}, "give dtype='float64'"),

@@ -76,4 +76,4 @@ def partitioned(cuts, X, y=None, *, groups=None, sample_weight=None, dtype=None,
     shapes = [part.shape for part in parts]
     first = next(shape for shape in shapes if shape is not None)
     counts = [0 if shape is None else shape.n_units for shape in shapes]
-    return Partitions(Held(parts), False, "checks", counts).records(first)
+    return Partitions(Held(parts), False, "checks", counts, fit=0).records(first)

@@ -8,6 +8,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import cloudpickle
 import dask
@@ -193,7 +194,7 @@ def test_files_of_workers_are_private(client, monkeypatch):
     assert [stat.S_IMODE(os.stat(folder).st_mode) for folder in folders] == [0o700] * 2
     blocks = DaskBlocks(loaded(client))
     versions = worker_parts.versions()
-    monkeypatch.setattr(client, "run", lambda *a, **k: {"a": (versions, True), "b": (versions, False)})
+    monkeypatch.setattr(client, "run", lambda *a, **k: {"a": (versions, True, ()), "b": (versions, False, ())})
     with pytest.raises(ClusterError, match=r"spill: False.*target: False"):
         blocks.place(make)
 
@@ -208,13 +209,34 @@ def test_skdp_is_installed_everywhere(client, monkeypatch):
     placed(blocks)
 
     def missing(function, *args):
-        if function is worker_parts.versions:
+        if function is worker_parts.scheduler_listening:
             raise ModuleNotFoundError
         return on_scheduler(function, *args)
 
     monkeypatch.setattr(client, "run_on_scheduler", missing)
     with pytest.raises(ClusterError, match="cannot import skdp"):
         blocks.place(make)
+
+
+def test_servers_that_listen_to_the_network_are_refused(client, monkeypatch):
+    blocks, run = DaskBlocks(loaded(client)), client.run
+    of_all = worker_parts.listening(Listens())
+    assert of_all == ("tcp://0.0.0.0:9",)
+    monkeypatch.setattr(
+        client, "run", lambda *a, **k: {w: (v, p, of_all) for w, (v, p, _) in run(*a, **k).items()}
+    )
+    with pytest.raises(ClusterError, match=r"listens at tcp://0.0.0.0:9 .*--host 127.0.0.1"):
+        blocks.place(make)
+    monkeypatch.setattr(client, "run", run)
+    monkeypatch.setattr(client, "run_on_scheduler", lambda *a: of_all)
+    with pytest.raises(ClusterError, match=r"listens at tcp://0.0.0.0:9"):
+        blocks.place(make)
+
+
+class Listens:
+    """A server on all networks, reached by this machine's loopback."""
+
+    listeners = (SimpleNamespace(listen_address="tcp://0.0.0.0:9", contact_address="tcp://127.0.0.1:9"),)
 
 
 class Elsewhere:

@@ -18,7 +18,8 @@ from skdp import DPLogisticRegression
 from skdp.base.blocks import Placed, blocks_of
 from skdp.base.partitions import problem_of_blocks
 from skdp.distributed import DaskBlocks, bucketed
-from skdp.linear_model import DPSGDClassifier
+from skdp.distributed.cluster import Cluster
+from skdp.linear_model import DPSGDClassifier, DPSGDRegressor
 from skdp.losses import LogisticLoss
 from skdp.privacy import BudgetAccountant
 
@@ -132,7 +133,7 @@ def test_minibatches_and_groups(current):
 def test_workers_that_die_change_no_bit(current, monkeypatch):
     expected = DPLogisticRegression(**OPTIONS).fit(*table())
     blocks = DaskBlocks(*arrays())
-    total, killed = blocks._cluster.total, []
+    total, killed = Cluster.total, []
 
     def dying(*args):
         killed.append(None)
@@ -140,11 +141,27 @@ def test_workers_that_die_change_no_bit(current, monkeypatch):
             os.kill(next(iter(current.run(os.getpid).values())), signal.SIGKILL)
         return total(*args)
 
-    monkeypatch.setattr(blocks._cluster, "total", dying)
+    monkeypatch.setattr(Cluster, "total", dying)
     model = DPLogisticRegression(**OPTIONS).fit(blocks)
     assert len(killed) > 6
     assert np.array_equal(model.coef_, expected.coef_)
     current.wait_for_workers(2)
+
+
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.UtilityWarning")
+def test_a_fit_inside_a_fit_leaves_its_parts_alone(current):
+    """The parts of another fit of the same blocks hold other targets, which no check of rows would tell apart."""
+    blocks, inner = DaskBlocks(*arrays()), []
+
+    def fit(*_, **__):
+        if not inner:
+            inner.append(DPLogisticRegression(**OPTIONS).fit(blocks))
+
+    options = dict(epsilon=1.0, delta=1e-5, random_state=0, max_iter=4)
+    made = DPSGDRegressor(**options, callback=fit).fit(blocks)
+    X, y = table()
+    assert inner
+    assert np.array_equal(made.coef_, DPSGDRegressor(**options).fit(X, y).coef_)
 
 
 def test_nothing_is_computed_or_spent_before_refusals(current):

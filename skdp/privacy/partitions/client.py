@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.privacy.partitions.part import Part, PartShape, Refused
-from skdp.privacy.partitions.rows import PartitionedRows, Request, Words
+from skdp.privacy.partitions.rows import PartitionedRows, Request, Words, fresh_key
 from skdp.privacy.rows import Rows
 
 if TYPE_CHECKING:
     from skdp.privacy.records import PrivateRecords
 
-__all__ = ["MAX_DRAWN_UNITS", "Part", "PartShape", "Partitions", "Refused", "misplaced", "refusal"]
+__all__ = ["MAX_DRAWN_UNITS", "Part", "PartShape", "Partitions", "Refused", "fresh_key", "misplaced", "refusal"]
 
 Answer = Words | Refused  # the marks of the parts that answered, in an array, and what they add
 Ask = Callable[[Part, Request, object], Answer]
@@ -51,12 +51,14 @@ class Partitions:
         What each record must pass, for a message.
     counts : sequence of int
         Number of units of each part.
+    fit : int
+        From `fresh_key`; parts have it, too.
     """
 
-    def __init__(self, engine: Engine, remote: bool, checks: str, counts: Sequence[int]) -> None:
+    def __init__(self, engine: Engine, remote: bool, checks: str, counts: Sequence[int], fit: int) -> None:
         self._engine, self._checks = engine, checks
         self._ask: Ask = guarded if remote else answer
-        self._marks = sum(map(mark, range(len(counts))))
+        self._marks = sum(mark(index, fit) for index in range(len(counts)))
         self._offsets = np.concatenate([[0], np.cumsum(np.asarray(counts, dtype=np.int64))]).astype(np.int64)
 
     @property
@@ -73,8 +75,9 @@ class Partitions:
         marks, *words = found
         if int(marks[0]) != self._marks:
             raise RuntimeError(
-                f"{type(self._engine).__name__} lost the answer of a block, or added one twice: its total must "
-                "hold each once. What was released before stays charged"
+                f"{type(self._engine).__name__} lost the answer of a block, added one twice, or was placed for "
+                "another fit meanwhile: its total must hold each block of this fit once. What was released before "
+                "stays charged"
             )
         return tuple(cast("list[NDArray[np.int64]]", words)) if words else self._nothing(request)
 
@@ -110,13 +113,13 @@ def answer(part: Part, request: Request, units: object) -> Answer:
     found = part.answer(request, cast("NDArray[np.int64] | None", units))
     if isinstance(found, Refused):
         return found
-    marks = np.array([mark(part.index)], dtype=np.int64)
+    marks = np.array([mark(part.index, part.fit)], dtype=np.int64)
     return cast("Words", (marks, *(found or ())))
 
 
-def mark(index: int) -> int:
-    """A number of 32 bits for a part: the sum over all parts tells that an engine lost one, or added one twice."""
-    return zlib.crc32(index.to_bytes(8, "little"))
+def mark(index: int, fit: int) -> int:
+    """A number of 32 bits for a part of a fit: sums tell of parts that are lost, added twice, or another fit's."""
+    return zlib.crc32(index.to_bytes(8, "little") + fit.to_bytes(8, "little"))
 
 
 def guarded(part: Part, request: Request, units: object) -> Answer:
@@ -148,7 +151,8 @@ def misplaced(where: str) -> str:
     """The message for a row in another block than its group's."""
     return (
         f"{where} holds a row of a group that group_starts= or n_buckets= places in another block: a group in "
-        "two blocks would be clipped twice. Sort or shuffle the rows by group first"
+        "two blocks would be clipped twice. Sort or shuffle the rows by group first, give files in the order of "
+        "their groups, and let group_starts begin at or below the first label"
     )
 
 

@@ -90,6 +90,11 @@ class Part:
         self.facts = facts  # of the block as it came: rows alone have no names of columns
 
     @property
+    def fit(self) -> int:
+        """The fit that it was made for; see `fresh_key`."""
+        return cast("int", getattr(self._again[0], "fit", 0))
+
+    @property
     def index(self) -> int:
         """Its place among the parts."""
         return self._again[1][1]

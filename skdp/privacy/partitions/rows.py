@@ -40,6 +40,12 @@ Words = tuple[NDArray[np.int64] | NDArray[np.float64], ...]  # what a partition 
 
 _keys = itertools.count()
 
+
+def fresh_key() -> int:
+    """A number of this process that no other fit or derivation has."""
+    return next(_keys)
+
+
 # Options of statistics and the values with which these are sums over partitions: numbers of units count over all
 # records, and a function that is called with many rows may see others beside a row.
 _SUMMED = {"units": None, "rowwise": True}
@@ -132,7 +138,7 @@ class PartitionedRows(PublicRows):
         self, like: "PrivateRecords", name: str, args: tuple[object, ...], options: Mapping[str, object]
     ) -> "PartitionedRows":
         """The rows of derived records."""
-        call = Derivation(name, args, options, next(_keys))
+        call = Derivation(name, args, options, fresh_key())
         return replace(self, shape=like.shape, like=like, chain=(*self.chain, call), kept={})
 
     def bounded(
