@@ -104,7 +104,7 @@ class Blocks:
         self.group_starts = None if group_starts is None else _ascending(group_starts)
         self.n_buckets = None if n_buckets is None else int(n_buckets)
         self.progress = bool(progress)
-        self._n_rows: int | None = None  # of a whole pass
+        self._n_rows: int | None = None  # all rows, known after the first pass
 
     def __iter__(self) -> Iterator[object]:
         return self._watched() if self.progress else iter(self._made())
@@ -296,6 +296,8 @@ def blocks_of(X: object, y: object = None, groups: object = None, sample_weight:
 
 
 class AnyCall(Protocol):
+    """A function of any arguments: what decorators below wrap."""
+
     def __call__(self, *args: object, **options: object) -> object: ...
 
 
@@ -341,7 +343,7 @@ def in_dtype(X: object, dtype: str | None) -> object:
 def by_block(method: Callable[P, T], *, keep: bool = False) -> Callable[P, T]:  # type: ignore[explicit-any]
     """Let a method of a fitted estimator take blocks: it then gives blocks of its results, by `Blocks.mapped`.
 
-    The results are those of the estimator as it is now, also after another fit.
+    The results come from the estimator as it is now, also after another fit.
     """
 
     @wraps(method)
@@ -428,7 +430,7 @@ def _ascending(labels: ArrayLike) -> Labels:
 # ---------------------------------------------------------------- buckets of groups
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: multiplications spread neighbouring integers
-_MIX = np.uint64(0xBF58476D1CE4E5B9)  # of splitmix64 (Steele, Lea & Flood 2014)
+_MIX = np.uint64(0xBF58476D1CE4E5B9)  # the multiplier of splitmix64 (Steele, Lea & Flood 2014)
 
 
 def group_bucket(labels: ArrayLike, n_buckets: int) -> NDArray[np.int64]:

@@ -190,8 +190,8 @@ def score_of_blocks(model: _Model, blocks: Blocks) -> float:
 def paired(first: object, second: object) -> tuple[object, object]:
     """Blocks of pairs of columns for two columns in blocks; other columns as they are.
 
-    A block of a column is an array, or a tuple with targets, which are then the column. The groups of a pair are
-    those of the second column.
+    A block of a column is an array, or a tuple with targets, which are then the column. A pair has
+    the groups of the second column.
     """
     if not (isinstance(first, Blocks) or isinstance(second, Blocks)):
         return (lazy_table(first) if is_lazy_column(first) else first), second

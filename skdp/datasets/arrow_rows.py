@@ -96,7 +96,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Wanted:
-    """The columns that the user asks for; the parameters are those of `parquet_blocks`."""
+    """The columns that the user asks for; `parquet_blocks` has the parameters."""
 
     columns: Sequence[str] | None
     target: str | None

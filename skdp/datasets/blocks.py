@@ -200,7 +200,7 @@ def arrow_blocks(
 
     Notes
     -----
-    Local files of a dataset are watched for changes as those of `parquet_blocks`; other sources are not.
+    Local files of a dataset are watched for changes, as in `parquet_blocks`; other sources are not.
 
     An engine has memory of its own beside the blocks: a dataset holds some row groups as a whole, DuckDB and
     Polars what their settings allow. `parquet_blocks` needs the least.

@@ -147,7 +147,7 @@ class _OnCluster(DaskBlocks, Placed):
     def total(  # type: ignore[override]
         self, function: Callable[..., Any], request: Any, own: Sequence[Any] | None, add: Callable[[Any, Any], Any]
     ) -> Any:
-        """Add the answers of all parts, those of a worker there."""
+        """Add the answers of all parts; each worker adds its own."""
         return self._cluster.total(function, request, own, add)
 
 

@@ -1,7 +1,7 @@
 """The parts of a fit in the workers of a cluster: one task for each worker and request.
 
-A task for each partition would take Dask about a millisecond each. So each worker holds its parts in one object,
-which answers for all of them, and a request is one task for each worker.
+A task for each partition would take Dask about a millisecond each. Therefore each worker holds its parts in one
+object, which answers for all of them, and a request is one task for each worker.
 """
 
 import contextlib
@@ -53,8 +53,8 @@ class Cluster:
     def __init__(self, client: Client, pieces: Pieces) -> None:
         self._client, self._pieces = client, pieces
         self._make = b""
-        self._mark: int | None = None  # of the rows of all parts, when they were first asked
-        self._cuts: list[list[int]] = []  # of each worker the indices of its blocks
+        self._mark: int | None = None  # sum of the parts' numbers at the first request
+        self._cuts: list[list[int]] = []  # the indices of the blocks of each worker
         self._held: list[Future] = []
 
     def place(self, make: Callable[[Any, int], Any]) -> None:
@@ -80,7 +80,7 @@ class Cluster:
     def total(
         self, function: Callable[..., Any], request: Any, own: Sequence[Any] | None, add: Callable[[Any, Any], Any]
     ) -> Any:
-        """Add the answers of all parts: those of a worker there, and large ones in the workers."""
+        """Add the answers of all parts: each worker adds its own, and workers add large sums, too."""
         pickled = cloudpickle.dumps((function, request, add))
 
         def asked() -> Any:

@@ -70,8 +70,8 @@ def pieces_of(*given: Any) -> Pieces:
 def partitions(frame: Any) -> list[Any]:
     """The partitions of a frame, delayed: as many as it says.
 
-    The optimization of a whole graph merges small ones: those of y alone in Parquet files of many columns, but not
-    those of X.
+    The optimization of a whole graph merges small ones: in Parquet files of many columns the partitions of y, but
+    not the partitions of X.
     """
     simple = frame.simplify() if hasattr(frame, "simplify") else frame
     found = list(simple.to_delayed(optimize_graph=False))

@@ -53,7 +53,7 @@ class WorkerParts:
     ----------
     parts : list
     indices : sequence of int
-        Of the parts among those of all workers.
+        Of these parts among the parts of all workers.
     nbytes : int
         Of the blocks that they were made of: Dask moves a task to another worker only if that is cheap.
     """

@@ -40,7 +40,7 @@ def accuracy_score(
     Parameters
     ----------
     y_true : array-like or Blocks of shape (n_samples,)
-        True labels. A missing one is never right. Blocks may be those of (X, y) that the model predicted.
+        True labels. A missing one is never right. Blocks may be the same (X, y) that the model predicted.
     y_pred : array-like or Blocks of shape (n_samples,)
         Predicted labels: each made from its row alone, by a model that was not fitted to these rows.
     {unit}

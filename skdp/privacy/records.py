@@ -131,7 +131,7 @@ class PrivateRecords:
     ) -> "PrivateRecords":
         """Stand for records that lie elsewhere: their public shape, and nothing of them.
 
-        Bounds and grids of its statistics are those of the other records. Nothing of it may be released: take
+        Its statistics have the bounds and grids of the other records. Nothing of it may be released: take
         `BoundedStatistic.absent`, or put other numbers in the place of its own.
 
         Parameters

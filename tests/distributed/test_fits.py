@@ -13,6 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from distributed import Client, LocalCluster
+from sklearn.base import clone
 
 from skdp import DPLogisticRegression
 from skdp.base.blocks import Placed, blocks_of
@@ -221,3 +223,16 @@ def test_predictions_and_transformations_are_lazy(current):
     assert table_alone.chunks == ((1000, 1000, 400), (4,))
     assert table_alone.dtype == np.float32
     assert np.array_equal(table_alone.compute(), doubled(X))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.UtilityWarning")
+@pytest.mark.parametrize("n_workers", [1, 4])
+def test_the_number_of_workers_changes_no_bit(n_workers):
+    X, y = table()
+    estimators = [DPLogisticRegression(**OPTIONS), DPSGDClassifier(**OPTIONS, batch_size=64, max_iter=20)]
+    options = dict(n_workers=n_workers, threads_per_worker=1, dashboard_address=None)
+    with LocalCluster(**options) as cluster, Client(cluster) as client:
+        for estimator in estimators:
+            model = clone(estimator).fit(*given("futures", client))
+            assert np.array_equal(model.coef_, clone(estimator).fit(X, y).coef_)
