@@ -183,7 +183,7 @@ class Streamed(Placed):
             self._seen = seen
         elif seen != self._seen:
             raise RuntimeError(
-                "the blocks differ from the first pass: they must be the same, in the same order, each time. "
+                "the blocks are not those of the first pass: they must be the same, in the same order, each time. "
                 "Do not change files while a fit reads them, and let a query order its rows. What was released "
                 "before stays charged"
             )
